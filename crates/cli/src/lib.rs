@@ -1,0 +1,1 @@
+//! The parts of the `mooncake-pd` command, as a library so that tests can use them.
