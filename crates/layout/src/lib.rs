@@ -1,7 +1,54 @@
 //! KV cache layouts of prefill and decode engines.
 //!
-//! This crate knows bytes, groups and pools. It knows no request, no address and no peer.
+//! A [`CacheLayout`] says where every cached byte of one engine rank lies and
+//! who owns it: allocations, id pools, cache groups, their layers and fields.
+//! It comes from code ([`LayoutBuilder`]), from a JSON manifest
+//! ([`CacheLayout::from_json`], format in [`raw`]), or from what an engine
+//! reported about itself (importers); all three end in one validation.
+//!
+//! This crate knows bytes, groups and pools. It knows no request, no address
+//! and no peer.
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
+#[cfg(any(test, feature = "testing"))]
+extern crate std;
+
+mod axis;
+mod builder;
+mod dtype;
+mod error;
+mod expansion;
+mod field;
+mod group;
+mod ids;
+mod layout;
+mod overlay;
+mod pool;
+pub mod raw;
+mod run;
+mod units;
+mod validate;
+
+pub use axis::{Axis, Dim, Split};
+pub use builder::{FieldSpec, GroupSpec, LayoutBuilder};
+pub use dtype::{DType, UnknownDType};
+pub use error::{EntryError, FieldError, FieldPlace, LayoutError};
+pub use expansion::Expansion;
+pub use field::{Field, MAX_RUNS_PER_FIELD};
+pub use group::{Group, GroupKind, Layers, Page};
+pub use ids::{
+    AllocationId, BlockEntry, FieldId, GroupId, LayerId, LogicalBlock, PhysicalBlock, PoolId,
+    StateSlot,
+};
+pub use layout::{Allocation, CacheLayout, Shard};
+pub use overlay::MAX_SEGMENTS;
+pub use pool::Pool;
+pub use raw::RawLayout;
+pub use run::{Run, RunError};
+pub use units::{
+    BYTE_LIMIT, ByteLen, ByteSpan, Offset, PagesPerBlock, QuantityError, Stride, TokensPerBlock,
+    WindowTokens,
+};
+pub use validate::{MAX_ALLOCATIONS, MAX_FIELDS, MAX_GROUPS, MAX_POOLS, MAX_RESERVED};

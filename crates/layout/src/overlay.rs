@@ -1,0 +1,475 @@
+//! The overlay rule: which fields may own the same bytes.
+//!
+//! A field owns a comb of bytes: the same pieces, one stride further on for
+//! every id. Combs of one pool and one stride are compared by residue, which
+//! costs no more than sorting their pieces, whatever the number of blocks.
+//! Combs that differ in stride or pool and reach over the same bytes are
+//! compared pair by pair, within a bound.
+
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+
+use crate::error::{FieldPlace, LayoutError};
+use crate::field::Field;
+use crate::group::Group;
+use crate::ids::{AllocationId, LayerId, PoolId};
+use crate::layout::CacheLayout;
+
+/// Most contiguous pieces that one block of all fields together may have.
+pub const MAX_SEGMENTS: usize = 4_194_304;
+
+/// Most steps of comparing combs of different strides or pools.
+const MAX_STEPS: u64 = 1 << 24;
+
+/// One contiguous piece of one field's block, repeated for every id.
+#[derive(Clone, Copy)]
+struct Comb<'a> {
+    group: &'a Group,
+    layer: &'a LayerId,
+    field: &'a Field,
+    /// Of block 0, from the allocation's start.
+    start: u64,
+    len: u64,
+    stride: u64,
+    blocks: u64,
+}
+
+impl Comb<'_> {
+    fn end(&self) -> u64 {
+        self.blocks
+            .saturating_sub(1)
+            .saturating_mul(self.stride)
+            .saturating_add(self.start)
+            .saturating_add(self.len)
+    }
+
+    #[expect(clippy::unnecessary_box_returns, reason = "errors hold it boxed")]
+    fn place(&self) -> Box<FieldPlace> {
+        Box::new(FieldPlace {
+            group: self.group.id(),
+            layer: self.layer.clone(),
+            field: self.field.id().clone(),
+        })
+    }
+
+    fn class(&self) -> (PoolId, u64) {
+        (self.group.pool(), self.stride)
+    }
+}
+
+/// Refuses a layout in which two owners could hold the same byte.
+pub(crate) fn check(layout: &CacheLayout) -> Result<(), LayoutError> {
+    let mut by_allocation: BTreeMap<AllocationId, Vec<Comb<'_>>> = BTreeMap::new();
+    let mut segments = 0_usize;
+    for group in layout.groups() {
+        let blocks = layout
+            .pool(group.pool())
+            .map_or(0, |pool| u64::from(pool.capacity()));
+        for (layer, field) in group.fields() {
+            let combs = by_allocation.entry(field.allocation()).or_default();
+            for piece in field.payload().iter().flat_map(crate::run::Run::pieces) {
+                segments = segments.saturating_add(1);
+                if segments > MAX_SEGMENTS {
+                    let limit = u64::try_from(MAX_SEGMENTS).unwrap_or(u64::MAX);
+                    return Err(LayoutError::TooMany {
+                        what: "pieces in a block",
+                        count: limit.saturating_add(1),
+                        limit,
+                    });
+                }
+                let comb = Comb {
+                    group,
+                    layer,
+                    field,
+                    start: field.offset().get().saturating_add(piece.start().get()),
+                    len: piece.len().get(),
+                    stride: field.block_stride().get(),
+                    blocks,
+                };
+                if blocks > 1 && comb.len > comb.stride {
+                    return Err(LayoutError::PayloadExceedsStride {
+                        place: comb.place(),
+                        payload: comb.len,
+                        stride: comb.stride,
+                    });
+                }
+                combs.push(comb);
+            }
+        }
+    }
+    let mut steps = MAX_STEPS;
+    for (allocation, mut combs) in by_allocation {
+        combs.sort_by_key(|comb| comb.start);
+        let mut rest = combs.as_slice();
+        while let Some(component) = take_component(&mut rest) {
+            check_component(layout, allocation, component, &mut steps)?;
+        }
+    }
+    Ok(())
+}
+
+/// Splits off the leading combs that reach over each other's bytes.
+fn take_component<'c, 'a>(rest: &mut &'c [Comb<'a>]) -> Option<&'c [Comb<'a>]> {
+    let mut end = rest.first()?.end();
+    let count = rest
+        .iter()
+        .take_while(|comb| {
+            let inside = comb.start < end;
+            end = end.max(comb.end());
+            inside
+        })
+        .count();
+    let (component, tail) = rest.split_at_checked(count)?;
+    *rest = tail;
+    Some(component)
+}
+
+fn check_component(
+    layout: &CacheLayout,
+    allocation: AllocationId,
+    component: &[Comb<'_>],
+    steps: &mut u64,
+) -> Result<(), LayoutError> {
+    let mut classes: BTreeMap<(PoolId, u64), Vec<Comb<'_>>> = BTreeMap::new();
+    for comb in component {
+        classes.entry(comb.class()).or_default().push(*comb);
+    }
+    for combs in classes.values() {
+        check_residues(allocation, combs)?;
+    }
+    if classes.len() > 1 {
+        check_pairs(layout, allocation, component, steps)?;
+    }
+    Ok(())
+}
+
+/// A piece of a comb between two multiples of the stride.
+struct Piece<'c, 'a> {
+    comb: &'c Comb<'a>,
+    /// Multiples of the stride from the component's start to id 0.
+    row: u64,
+    start: u64,
+    end: u64,
+}
+
+/// Combs of one pool and one stride. Two of them meet at ids whose difference
+/// is that of their rows: the same id may, two different ids may not.
+fn check_residues(allocation: AllocationId, combs: &[Comb<'_>]) -> Result<(), LayoutError> {
+    let Some(first) = combs.first() else {
+        return Ok(());
+    };
+    let base = combs.iter().map(|comb| comb.start).min().unwrap_or(0);
+    // With a single id there is no next row to meet.
+    let single = first.blocks == 1;
+    let mut pieces = Vec::new();
+    for comb in combs {
+        let from = comb.start.saturating_sub(base);
+        let row = if single {
+            0
+        } else {
+            from.checked_div(comb.stride).unwrap_or(0)
+        };
+        let start = from.saturating_sub(row.saturating_mul(comb.stride));
+        let end = start.saturating_add(comb.len);
+        if single || end <= comb.stride {
+            pieces.push(Piece {
+                comb,
+                row,
+                start,
+                end,
+            });
+        } else {
+            pieces.push(Piece {
+                comb,
+                row,
+                start,
+                end: comb.stride,
+            });
+            let end = end.saturating_sub(comb.stride);
+            pieces.push(Piece {
+                comb,
+                row: row.saturating_add(1),
+                start: 0,
+                end,
+            });
+        }
+    }
+    pieces.sort_by_key(|piece| (piece.start, piece.end));
+
+    let reach = first.blocks.saturating_sub(1);
+    let mut active: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+    let mut ends: BTreeSet<(u64, usize)> = BTreeSet::new();
+    for (index, piece) in pieces.iter().enumerate() {
+        while let Some((end, gone)) = ends.first().copied() {
+            if end > piece.start {
+                break;
+            }
+            ends.remove(&(end, gone));
+            if let Some(row) = pieces.get(gone).map(|piece| piece.row)
+                && let Some(list) = active.get_mut(&row)
+            {
+                list.retain(|other| *other != gone);
+                if list.is_empty() {
+                    active.remove(&row);
+                }
+            }
+        }
+        let rows = piece.row.saturating_sub(reach)..=piece.row.saturating_add(reach);
+        for (row, list) in active.range(rows) {
+            for other in list.iter().filter_map(|other| pieces.get(*other)) {
+                if *row != piece.row || other.comb.group.id() == piece.comb.group.id() {
+                    return Err(meeting(allocation, other, piece));
+                }
+            }
+        }
+        active.entry(piece.row).or_default().push(index);
+        ends.insert((piece.end, index));
+    }
+    Ok(())
+}
+
+fn meeting(allocation: AllocationId, a: &Piece<'_, '_>, b: &Piece<'_, '_>) -> LayoutError {
+    // Row r of id 0 is row r + i of id i: they meet where both sums are equal.
+    LayoutError::Overlap {
+        first: a.comb.place(),
+        first_block: b.row.saturating_sub(a.row),
+        second: b.comb.place(),
+        second_block: a.row.saturating_sub(b.row),
+        allocation,
+    }
+}
+
+/// Combs that differ in pool or stride, pair by pair.
+fn check_pairs(
+    layout: &CacheLayout,
+    allocation: AllocationId,
+    component: &[Comb<'_>],
+    steps: &mut u64,
+) -> Result<(), LayoutError> {
+    for (i, a) in component.iter().enumerate() {
+        let end = a.end();
+        let later = component.iter().skip(i.saturating_add(1));
+        for b in later.take_while(|b| b.start < end) {
+            spend(steps, 1, a, b)?;
+            if a.class() == b.class() || are_arbitrated(layout, a.group.pool(), b.group.pool()) {
+                continue;
+            }
+            if let Some((first_block, second_block)) = meet(a, b, steps)? {
+                return Err(LayoutError::Overlap {
+                    first: a.place(),
+                    first_block,
+                    second: b.place(),
+                    second_block,
+                    allocation,
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn spend(steps: &mut u64, cost: u64, a: &Comb<'_>, b: &Comb<'_>) -> Result<(), LayoutError> {
+    *steps = steps
+        .checked_sub(cost)
+        .ok_or_else(|| LayoutError::OverlayUnprovable {
+            first: a.place(),
+            second: b.place(),
+        })?;
+    Ok(())
+}
+
+fn are_arbitrated(layout: &CacheLayout, a: PoolId, b: PoolId) -> bool {
+    a != b && layout.arbitrated().contains(&(a.min(b), a.max(b)))
+}
+
+/// Two ids, one of each comb, at which both own a byte, unless that is the same
+/// id of one pool under two groups.
+fn meet(a: &Comb<'_>, b: &Comb<'_>, steps: &mut u64) -> Result<Option<(u64, u64)>, LayoutError> {
+    let common = gcd(a.stride, b.stride);
+    let apart = i128::from(a.start)
+        .saturating_sub(i128::from(b.start))
+        .rem_euclid(i128::from(common));
+    if apart >= i128::from(b.len) && apart.saturating_add(i128::from(a.len)) <= i128::from(common) {
+        return Ok(None);
+    }
+    let (few, many, swapped) = if a.blocks <= b.blocks {
+        (a, b, false)
+    } else {
+        (b, a, true)
+    };
+    spend(steps, few.blocks, a, b)?;
+    let same_pool = a.group.pool() == b.group.pool();
+    let own = a.group.id() == b.group.id();
+    for id in 0..few.blocks {
+        let start = id.saturating_mul(few.stride).saturating_add(few.start);
+        let end = start.saturating_add(few.len);
+        // Ids of `many` whose piece ends after `start` and starts before `end`.
+        let low = start
+            .saturating_add(1)
+            .saturating_sub(many.start.saturating_add(many.len))
+            .div_ceil(many.stride);
+        let Some(reach) = end
+            .checked_sub(1)
+            .and_then(|last| last.checked_sub(many.start))
+        else {
+            continue;
+        };
+        let high = reach
+            .checked_div(many.stride)
+            .unwrap_or(0)
+            .min(many.blocks.saturating_sub(1));
+        let other = if same_pool && !own && low == id {
+            low.saturating_add(1)
+        } else {
+            low
+        };
+        if other <= high {
+            return Ok(Some(if swapped { (other, id) } else { (id, other) }));
+        }
+    }
+    Ok(None)
+}
+
+fn gcd(mut a: u64, mut b: u64) -> u64 {
+    while let Some(rest) = a.checked_rem(b) {
+        (a, b) = (b, rest);
+    }
+    a
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Axis, FieldSpec, GroupSpec, LayoutBuilder, LayoutError};
+
+    fn field(name: &str, offset: u64, stride: u64, len: u64) -> FieldSpec {
+        FieldSpec::new(name, "uint8")
+            .at(0, offset)
+            .page_stride(stride)
+            .dim(Axis::Byte, len, 1)
+    }
+
+    fn group(id: u32, pool: u32, field: FieldSpec) -> GroupSpec {
+        GroupSpec::new(id, "full_attention", 16, pool).layer("l", [field])
+    }
+
+    fn two(a: FieldSpec, b: FieldSpec) -> Result<(), LayoutError> {
+        let layout = LayoutBuilder::new()
+            .allocation(0, 4000)
+            .pool(0, 10, Some(0));
+        layout
+            .group(group(0, 0, a))
+            .group(group(1, 0, b))
+            .build()
+            .map(|_| ())
+    }
+
+    #[test]
+    fn groups_of_one_pool_may_overlay_the_same_row() {
+        assert_eq!(two(field("a", 0, 100, 80), field("b", 0, 100, 100)), Ok(()));
+        assert_eq!(
+            two(field("a", 0, 100, 80), field("b", 1000, 100, 100)),
+            Ok(())
+        );
+    }
+
+    #[test]
+    fn c24_row_of_one_block_meeting_the_next_is_refused() {
+        for (a, b) in [
+            (field("a", 0, 100, 80), field("b", 60, 100, 100)),
+            (field("a", 0, 100, 80), field("b", 0, 110, 80)),
+            (field("a", 0, 100, 80), field("b", 300, 200, 80)),
+        ] {
+            let error = two(a, b).unwrap_err();
+            assert!(matches!(error, LayoutError::Overlap { .. }), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_named_blocks_really_meet() {
+        let error = two(field("a", 0, 100, 80), field("b", 300, 200, 80)).unwrap_err();
+        let LayoutError::Overlap {
+            first_block,
+            second_block,
+            first,
+            ..
+        } = error
+        else {
+            panic!("{error}")
+        };
+        let (a, b) = if first.field.as_str() == "a" {
+            (first_block, second_block)
+        } else {
+            (second_block, first_block)
+        };
+        let (a, b) = (100 * a, 300 + 200 * b);
+        assert!(a < b + 80 && b < a + 80, "{a} {b}");
+    }
+
+    #[test]
+    fn c08_payload_longer_than_its_stride_is_refused() {
+        let error = LayoutBuilder::new()
+            .allocation(0, 100_000_000)
+            .pool(0, 24, Some(0))
+            .group(group(0, 0, field("kv", 0, 73_728, 884_736)))
+            .build()
+            .unwrap_err();
+        assert!(matches!(
+            error,
+            LayoutError::PayloadExceedsStride {
+                payload: 884_736,
+                stride: 73_728,
+                ..
+            }
+        ));
+    }
+
+    #[test]
+    fn c24_pools_that_share_bytes_must_be_arbitrated() {
+        let layout = LayoutBuilder::new()
+            .allocation(0, 4000)
+            .pool(0, 10, None)
+            .pool(1, 5, None)
+            .group(group(0, 0, field("kv", 0, 100, 100)))
+            .group(group(1, 1, field("state", 0, 700, 650)));
+        assert!(matches!(layout.build(), Err(LayoutError::Overlap { .. })));
+        assert!(layout.arbitrated(1, 0).build().is_ok());
+    }
+
+    #[test]
+    fn interleaved_pools_and_strides_are_legal_when_disjoint() {
+        let layout = |offset| {
+            LayoutBuilder::new()
+                .allocation(0, 4000)
+                .pool(0, 10, None)
+                .pool(1, 5, None)
+                .group(group(0, 0, field("a", 0, 100, 40)))
+                .group(group(1, 1, field("b", offset, 200, 60)))
+                .build()
+                .is_ok()
+        };
+        assert!(layout(40));
+        assert!(!layout(39));
+        assert!(!layout(41));
+    }
+
+    #[test]
+    fn a_group_never_owns_a_byte_twice() {
+        let both = GroupSpec::new(0, "mla", 16, 0)
+            .layer("a", [field("x", 0, 100, 50)])
+            .layer("b", [field("x", 49, 100, 50)]);
+        let error = LayoutBuilder::new()
+            .allocation(0, 4000)
+            .pool(0, 10, None)
+            .group(both)
+            .build();
+        assert!(matches!(
+            error,
+            Err(LayoutError::Overlap {
+                first_block: 0,
+                second_block: 0,
+                ..
+            })
+        ));
+    }
+}
