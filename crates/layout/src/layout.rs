@@ -2,6 +2,7 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt;
 
 use crate::error::{EntryError, LayoutError};
 use crate::group::Group;
@@ -70,6 +71,16 @@ impl Shard {
     #[must_use]
     pub const fn pp_size(self) -> u32 {
         self.pp_size
+    }
+}
+
+impl fmt::Display for Shard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "tp rank {} of {}, pp rank {} of {}",
+            self.tp_rank, self.tp_size, self.pp_rank, self.pp_size
+        )
     }
 }
 

@@ -17,6 +17,8 @@ extern crate std;
 
 mod axis;
 mod builder;
+mod compare;
+mod difference;
 mod dtype;
 mod error;
 mod expansion;
@@ -33,6 +35,8 @@ mod validate;
 
 pub use axis::{Axis, Dim, Split};
 pub use builder::{FieldSpec, GroupSpec, LayoutBuilder};
+pub use compare::compare;
+pub use difference::Difference;
 pub use dtype::{DType, UnknownDType};
 pub use error::{EntryError, FieldError, FieldPlace, LayoutError};
 pub use expansion::Expansion;
