@@ -1,0 +1,49 @@
+//! Set-up, tests and other chores of this repository: `cargo xtask help`.
+
+mod arrows;
+mod fuzz;
+mod mutants;
+mod outside;
+mod repo;
+mod steps;
+mod suite;
+mod tool;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::repo::Repo;
+
+#[derive(Parser)]
+#[command(bin_name = "cargo xtask", about)]
+struct Args {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Sets up what the tests need, then runs all of them
+    Test(suite::Args),
+    /// Runs each fuzz target for a while (needs a nightly toolchain)
+    Fuzz(fuzz::Args),
+    /// Runs cargo-mutants on layout and plan, resuming where the last run stopped
+    Mutants(mutants::Args),
+}
+
+fn main() -> ExitCode {
+    let chore = Args::parse().chore;
+    let done = Repo::locate().and_then(|repo| match chore {
+        Chore::Test(args) => suite::run(&repo, &args),
+        Chore::Fuzz(args) => fuzz::run(&repo, &args),
+        Chore::Mutants(args) => mutants::run(&repo, &args),
+    });
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! `cargo xtask test`: everything that must hold, from set-up on.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::repo::{self, Repo};
+use crate::steps::Steps;
+use crate::{arrows, outside, tool};
+
+/// Arguments of `cargo xtask test`.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Only these steps, by the names they are printed with
+    steps: Vec<String>,
+}
+
+/// Runs the suite, cheap steps first.
+pub(crate) fn run(repo: &Repo, args: &Args) -> Result<()> {
+    let mut steps = Steps::choosing(&args.steps);
+    steps.step("set-up", || set_up(repo))?;
+    steps.step("fmt", || fmt(repo))?;
+    steps.step("arrows", || arrows::check(repo))?;
+    steps.step("deny", || deny(repo))?;
+    steps.step("clippy", || clippy(repo))?;
+    steps.step("doc", || doc(repo))?;
+    steps.step("no-std", || {
+        outside::cargo(repo, outside::NOSTD, "build", &[])
+    })?;
+    steps.step("integrator", || {
+        outside::cargo(repo, outside::INTEGRATOR, "run", &["--quiet"])
+    })?;
+    steps.step("tests", || tests(repo))?;
+    steps.step("doctests", || doctests(repo))?;
+    steps.step("snapshots", || snapshots(repo))?;
+    steps.finish();
+    Ok(())
+}
+
+fn set_up(repo: &Repo) -> Result<()> {
+    for component in ["fmt", "clippy"] {
+        ensure!(
+            repo::succeeds(&mut repo.cargo([component, "--version"])),
+            "cargo {component} is missing; `rustup component add rustfmt clippy` installs it"
+        );
+    }
+    repo::run(&mut repo.cargo(["fetch", "--locked"]))?;
+    tool::DENY.install(repo).map(drop)
+}
+
+fn fmt(repo: &Repo) -> Result<()> {
+    repo::run(&mut repo.cargo(["fmt", "--all", "--check"]))?;
+    for folder in outside::ALL {
+        outside::cargo(repo, folder, "fmt", &["--check"])?;
+    }
+    Ok(())
+}
+
+fn deny(repo: &Repo) -> Result<()> {
+    let program = tool::DENY.install(repo)?;
+    // No advisories: their database is a git repository that not every machine can reach.
+    let checks = ["licenses", "bans", "sources"];
+    let mut deny = repo.command(program, ["--all-features", "--locked", "check"]);
+    repo::run(deny.args(checks))
+}
+
+fn clippy(repo: &Repo) -> Result<()> {
+    let mut clippy = repo.cargo(["clippy", "--locked", "--workspace"]);
+    clippy.args(["--all-targets", "--all-features", "--", "-D", "warnings"]);
+    repo::run(&mut clippy)
+}
+
+fn doc(repo: &Repo) -> Result<()> {
+    let mut doc = repo.cargo(["doc", "--locked", "--workspace", "--all-features"]);
+    repo::run(doc.arg("--no-deps").env("RUSTDOCFLAGS", "-D warnings"))
+}
+
+fn tests(repo: &Repo) -> Result<()> {
+    let nextest = repo::succeeds(&mut repo.cargo(["nextest", "--version"]));
+    let mut tests = if nextest {
+        repo.cargo(["nextest", "run"])
+    } else {
+        repo.cargo(["test", "--lib", "--bins", "--tests"])
+    };
+    repo::run(strict_snapshots(tests.args([
+        "--locked",
+        "--workspace",
+        "--all-features",
+    ])))
+}
+
+fn doctests(repo: &Repo) -> Result<()> {
+    let mut doctests = repo.cargo(["test", "--doc", "--locked", "--workspace"]);
+    repo::run(strict_snapshots(doctests.arg("--all-features")))
+}
+
+/// A snapshot that differs from the reviewed one fails the test and is not written down.
+fn strict_snapshots(command: &mut Command) -> &mut Command {
+    command.env("INSTA_UPDATE", "no").env("CI", "1")
+}
+
+/// Fails while a snapshot waits for review.
+fn snapshots(repo: &Repo) -> Result<()> {
+    let mut waiting = Vec::new();
+    unreviewed(&repo.path("crates"), &mut waiting)?;
+    ensure!(
+        waiting.is_empty(),
+        "snapshots wait for `cargo insta review`: {waiting:?}"
+    );
+    Ok(())
+}
+
+fn unreviewed(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
+    let entries =
+        fs::read_dir(folder).with_context(|| format!("can't read {}", folder.display()))?;
+    for entry in entries {
+        let entry = entry?;
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if entry.file_type()?.is_dir() {
+            unreviewed(&entry.path(), found)?;
+        } else if name.ends_with(".snap.new") || name.ends_with(".pending-snap") {
+            found.push(entry.path());
+        }
+    }
+    Ok(())
+}
