@@ -87,6 +87,9 @@ pub enum Split {
         axis: Axis,
         /// This rank's extents of the parts, in order.
         parts: Vec<u64>,
+        /// Consecutive ranks that hold the same share, 1..=TP size, a divisor
+        /// of the TP size: rank `r` holds share `r / replicas`.
+        replicas: u32,
     },
 }
 
@@ -94,7 +97,17 @@ impl fmt::Display for Split {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Replicated => f.write_str("replicated"),
-            Self::Sharded { axis, parts } => write!(f, "sharded along {axis} in parts {parts:?}"),
+            Self::Sharded {
+                axis,
+                parts,
+                replicas,
+            } => {
+                write!(f, "sharded along {axis} in parts {parts:?}")?;
+                match replicas {
+                    1 => Ok(()),
+                    more => write!(f, ", each on {more} ranks"),
+                }
+            }
         }
     }
 }

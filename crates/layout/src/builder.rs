@@ -247,6 +247,7 @@ impl FieldSpec {
         self.raw.split = Some(RawSplit {
             axis,
             parts: parts.to_vec(),
+            replicas: 1,
         });
         self
     }

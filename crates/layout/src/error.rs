@@ -83,6 +83,14 @@ pub enum FieldError {
         /// Extent of the axis.
         extent: u64,
     },
+    /// Shares that can't be spread evenly over the ranks.
+    #[error("each share is on {replicas} ranks, which does not divide the {tp_size} there are")]
+    SplitReplicas {
+        /// Ranks that hold the same share.
+        replicas: u32,
+        /// Tensor-parallel size.
+        tp_size: u32,
+    },
     /// A product or sum beyond 2^62.
     #[error("{what} is 2^62 bytes or more")]
     TooLarge {

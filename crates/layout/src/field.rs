@@ -274,6 +274,7 @@ fn split(raw: Option<&RawSplit>, dims: &[Dim]) -> Result<Split, FieldError> {
     Ok(Split::Sharded {
         axis: raw.axis,
         parts: raw.parts.clone(),
+        replicas: raw.replicas,
     })
 }
 

@@ -25,6 +25,7 @@ mod expansion;
 mod field;
 mod group;
 mod ids;
+pub mod import;
 mod layout;
 mod overlay;
 mod pool;

@@ -191,4 +191,8 @@ pub struct RawSplit {
     /// This rank's extents of the parts that are cut one by one; they add up
     /// to the axis's extent.
     pub parts: Vec<u64>,
+    /// Consecutive ranks that hold the same share; divides the
+    /// tensor-parallel size. Above 1 where there are more ranks than heads.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub replicas: u32,
 }

@@ -1,0 +1,67 @@
+//! Layouts from what engines report about themselves.
+//!
+//! | `format` or `schema` | engine | reader |
+//! |---|---|---|
+//! | `mooncake-pd-layout/1` | any | [`CacheLayout::from_json`] |
+//! | `vllm-kv-layout/1` | vLLM 0.33 | [`vllm_033`] |
+//!
+//! Every reader ends in [`CacheLayout::new`]. Sizes in a report are only
+//! compared and multiplied with checks, never allocated by.
+
+mod error;
+mod gdn;
+mod vllm_033;
+mod vllm_033_report;
+
+pub use error::ImportError;
+pub use vllm_033::vllm_033;
+
+use alloc::format;
+use alloc::string::String;
+use serde::Deserialize;
+
+use crate::layout::CacheLayout;
+use crate::raw;
+
+/// Which side of a report to read, where a report holds both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The side that computes the prompt.
+    Prefill,
+    /// The side that generates tokens.
+    Decode,
+}
+
+#[derive(Deserialize)]
+struct Header {
+    #[serde(default)]
+    format: String,
+    #[serde(default)]
+    schema: String,
+}
+
+/// Reads a layout in any format this module knows, told apart by its `format`
+/// or `schema` key. `side` matters only to formats that hold both sides.
+///
+/// # Errors
+/// An unknown format by its name, and those of the format's reader.
+pub fn any(json: &str, _side: Side) -> Result<CacheLayout, ImportError> {
+    let header: Header = parse("any", json)?;
+    let name = if header.format.is_empty() {
+        header.schema
+    } else {
+        header.format
+    };
+    match name.as_str() {
+        raw::FORMAT => Ok(CacheLayout::from_json(json)?),
+        vllm_033::FORMAT => vllm_033(json),
+        _ => Err(ImportError::UnknownFormat { found: name }),
+    }
+}
+
+fn parse<'a, T: Deserialize<'a>>(format: &'static str, json: &'a str) -> Result<T, ImportError> {
+    serde_json::from_str(json).map_err(|error| ImportError::Json {
+        format,
+        error: format!("{error}"),
+    })
+}

@@ -1,0 +1,406 @@
+//! vLLM 0.33: one strided view per layer into one allocation.
+
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use super::error::{ImportError, agree};
+use super::gdn::{self, State};
+use super::parse;
+use super::vllm_033_report::{Config, Group, Layer, Report, Spec};
+use crate::axis::Axis;
+use crate::layout::CacheLayout;
+use crate::raw::{
+    self, RawAllocation, RawContent, RawDim, RawField, RawGroup, RawLayer, RawLayout, RawPool,
+    RawShard, RawSplit,
+};
+
+pub(super) const FORMAT: &str = "vllm-kv-layout/1";
+
+/// Axes of a view behind its pages.
+const AXES: [Axis; 3] = [Axis::Head, Axis::Token, Axis::Content];
+
+/// Reads a report of vLLM 0.33's cache, format `vllm-kv-layout/1`.
+///
+/// One pool of `num_blocks` ids with null id 0 serves all groups. The groups
+/// are those whose `enable_kv_transfer` is set, numbered in their order. An
+/// attention layer is one field `kv` of axes head, token and content (key and
+/// value of a token follow each other), in the order of the view's strides. A
+/// layer of a gated delta net is a page of raw bytes: fields `conv` and, right
+/// behind it, `recurrent`; the rest of the page is padding.
+///
+/// Key-value heads and both states are cut by tensor parallelism, latents are
+/// on every rank. Where there are more ranks than heads, consecutive ranks
+/// share one. The content tag names the architecture, and for models with
+/// state whether CPU or GPU kernels order it: the GPU backends of one engine
+/// share their decode kernels and so their state.
+///
+/// # Errors
+/// Another format, an unknown kind of cache or state, numbers that contradict
+/// each other, and everything [`CacheLayout::new`] refuses.
+pub fn vllm_033(json: &str) -> Result<CacheLayout, ImportError> {
+    let report: Report = parse(FORMAT, json)?;
+    if report.format != FORMAT {
+        return Err(ImportError::UnknownFormat {
+            found: report.format,
+        });
+    }
+    let mut by_group: BTreeMap<u32, Vec<&Layer>> = BTreeMap::new();
+    for layer in &report.layers {
+        by_group.entry(layer.group).or_default().push(layer);
+    }
+    let mut groups = Vec::new();
+    for (id, group) in (0_u32..).zip(
+        report
+            .groups
+            .iter()
+            .filter(|group| group.enable_kv_transfer),
+    ) {
+        let layers = by_group.remove(&group.index).unwrap_or_default();
+        groups.push(self::group(&report, id, group, &layers)?);
+    }
+    let stateful = groups.iter().any(|group| group.kind == "gdn_state");
+    let raw = RawLayout {
+        format: raw::FORMAT.to_string(),
+        engine: format!("vLLM {}", report.vllm_version),
+        content: RawContent {
+            model_revision: report.config.arch.clone(),
+            state_order: state_order(&report.config, stateful),
+        },
+        shard: RawShard {
+            tp_rank: report.config.tp_rank,
+            tp_size: report.config.tp_size,
+            ..RawShard::default()
+        },
+        allocations: report
+            .storages
+            .iter()
+            .map(|storage| RawAllocation {
+                id: storage.id,
+                len: storage.nbytes,
+            })
+            .collect(),
+        pools: Vec::from([RawPool {
+            id: 0,
+            capacity: report.num_blocks,
+            null_id: Some(0),
+            reserved: Vec::new(),
+        }]),
+        arbitrated: Vec::new(),
+        groups,
+        model: report.model,
+    };
+    Ok(CacheLayout::new(&raw)?)
+}
+
+fn state_order(config: &Config, stateful: bool) -> String {
+    if !stateful {
+        String::new()
+    } else if config.attn_backend.starts_with("CPU") {
+        "vllm-cpu".to_string()
+    } else {
+        "vllm-gpu".to_string()
+    }
+}
+
+fn group(
+    report: &Report,
+    id: u32,
+    group: &Group,
+    layers: &[&Layer],
+) -> Result<RawGroup, ImportError> {
+    let place = format!("group {}", group.index);
+    let kind = kind(&place, &group.kind)?;
+    agree(&*place, "layers", &layers.len(), &group.layer_names.len())?;
+    let mut window = None;
+    let mut pages = None;
+    let mut raw_layers = Vec::new();
+    for layer in layers {
+        let place = format!("layer `{}` of group {}", layer.name, group.index);
+        let spec = report
+            .specs
+            .get(layer.spec)
+            .ok_or_else(|| ImportError::missing(&*place, "spec in the report"))?;
+        agree(&*place, "kind", &spec.kind, &group.kind)?;
+        agree(&*place, "block size", &spec.block_size, &group.block_size)?;
+        let expected = *window.get_or_insert(spec.sliding_window);
+        agree(&*place, "window", &spec.sliding_window, &expected)?;
+        let view = View::new(&place, layer)?;
+        let own = view.pages_per_block(report, group)?;
+        agree(&*place, "pages per block", &own, pages.get_or_insert(own))?;
+        let fields = if kind == "gdn_state" {
+            Vec::from(view.state(spec, &report.config)?)
+        } else {
+            Vec::from([view.attention(spec, kind, &report.config)?])
+        };
+        raw_layers.push(RawLayer {
+            name: layer.name.clone(),
+            fields,
+        });
+    }
+    Ok(RawGroup {
+        id,
+        kind: kind.to_string(),
+        window: window.flatten(),
+        tokens_per_block: group.block_size,
+        pages_per_block: pages.unwrap_or(1),
+        pool: 0,
+        layers: raw_layers,
+    })
+}
+
+fn kind(place: &str, kind: &str) -> Result<&'static str, ImportError> {
+    Ok(match kind {
+        "full_attention" => "full_attention",
+        "sliding_window" => "sliding_window",
+        "mla_attention" => "mla",
+        "sliding_window_mla" => "sliding_window_mla",
+        "mamba" => "gdn_state",
+        _ => {
+            return Err(ImportError::UnknownKind {
+                place: place.into(),
+                kind: kind.into(),
+            });
+        }
+    })
+}
+
+/// One layer's view, its strides in bytes.
+struct View<'a> {
+    place: &'a str,
+    layer: &'a Layer,
+    pages: u64,
+    page_stride: u64,
+    /// Head, token, content.
+    dims: [RawDim; 3],
+}
+
+impl<'a> View<'a> {
+    fn new(place: &'a str, layer: &'a Layer) -> Result<Self, ImportError> {
+        let four = |what, numbers: &[u64]| {
+            <[u64; 4]>::try_from(numbers).map_err(|_| ImportError::Mismatch {
+                place: place.into(),
+                what,
+                found: format!("{numbers:?}"),
+                expected: "4 numbers: page, head, token, content".into(),
+            })
+        };
+        let size = gdn::element(place, &layer.dtype)?;
+        agree(place, "element size", &layer.element_size, &size)?;
+        let bytes = |elements: u64| {
+            elements
+                .checked_mul(size)
+                .ok_or_else(|| ImportError::too_large(place, "stride"))
+        };
+        let [pages, extents @ ..] = four("shape", &layer.shape)?;
+        let [page, strides @ ..] = four("stride", &layer.stride)?;
+        let mut dims = [RawDim {
+            axis: Axis::Head,
+            extent: 1,
+            stride: size,
+        }; 3];
+        for (dim, ((axis, extent), stride)) in dims
+            .iter_mut()
+            .zip(AXES.into_iter().zip(extents).zip(strides))
+        {
+            *dim = RawDim {
+                axis,
+                extent,
+                stride: bytes(stride)?,
+            };
+        }
+        Ok(Self {
+            place,
+            layer,
+            pages,
+            page_stride: bytes(page)?,
+            dims,
+        })
+    }
+
+    /// The kernel's pages per block, if the view counts kernel pages.
+    fn pages_per_block(&self, report: &Report, group: &Group) -> Result<u32, ImportError> {
+        let blocks = u64::from(report.num_blocks);
+        if self.pages == blocks {
+            return Ok(1);
+        }
+        let ratio = group.block_size.checked_div(group.kernel_block_size);
+        let rest = group.block_size.checked_rem(group.kernel_block_size);
+        let (Some(ratio), Some(0)) = (ratio, rest) else {
+            return Err(ImportError::Mismatch {
+                place: self.place.into(),
+                what: "kernel block size",
+                found: group.kernel_block_size.to_string(),
+                expected: format!("a divisor of {}", group.block_size),
+            });
+        };
+        let pages = blocks.checked_mul(u64::from(ratio));
+        agree(self.place, "pages", &Some(self.pages), &pages)?;
+        Ok(ratio)
+    }
+
+    fn attention(&self, spec: &Spec, kind: &str, config: &Config) -> Result<RawField, ImportError> {
+        let [head, ..] = self.dims;
+        if let Some(heads) = spec.num_kv_heads {
+            agree(self.place, "heads", &head.extent, &heads)?;
+        }
+        let latent = matches!(kind, "mla" | "sliding_window_mla");
+        let split = if latent {
+            None
+        } else {
+            Some(self.heads(head.extent, config)?)
+        };
+        let mut dims = Vec::from(self.dims);
+        dims.sort_by_key(|dim| core::cmp::Reverse(dim.stride));
+        Ok(RawField {
+            name: "kv".to_string(),
+            dtype: self.dtype(spec),
+            allocation: self.layer.storage,
+            offset: self.layer.storage_offset_bytes,
+            page_stride: self.page_stride,
+            dims,
+            split,
+        })
+    }
+
+    /// The spec's dtype where the view has it, else the view's: quantised
+    /// caches may be viewed as bytes.
+    fn dtype(&self, spec: &Spec) -> String {
+        spec.dtype
+            .as_ref()
+            .filter(|name| gdn::element(self.place, name) == Ok(self.layer.element_size))
+            .unwrap_or(&self.layer.dtype)
+            .clone()
+    }
+
+    fn heads(&self, local: u64, config: &Config) -> Result<RawSplit, ImportError> {
+        let split = |replicas| RawSplit {
+            axis: Axis::Head,
+            parts: Vec::from([local]),
+            replicas,
+        };
+        let (Some(total), true) = (config.num_key_value_heads, config.tp_size > 1) else {
+            return Ok(split(1));
+        };
+        let held = local
+            .checked_mul(u64::from(config.tp_size))
+            .ok_or_else(|| ImportError::too_large(self.place, "heads of all ranks"))?;
+        held.checked_div(total)
+            .filter(|_| held.is_multiple_of(total))
+            .and_then(|replicas| u32::try_from(replicas).ok())
+            .map(split)
+            .ok_or_else(|| ImportError::Mismatch {
+                place: self.place.into(),
+                what: "heads of all ranks",
+                found: held.to_string(),
+                expected: format!("a multiple of {total}"),
+            })
+    }
+
+    fn state(&self, spec: &Spec, config: &Config) -> Result<[RawField; 2], ImportError> {
+        let state = spec.mamba_type.as_deref().unwrap_or_default();
+        if !state.ends_with("GDN_ATTN") {
+            return Err(ImportError::UnknownState {
+                place: self.place.into(),
+                state: state.into(),
+            });
+        }
+        let ([conv, recurrent], [conv_dtype, recurrent_dtype]) =
+            (spec.shapes.as_slice(), spec.dtypes.as_slice())
+        else {
+            return Err(ImportError::missing(self.place, "pair of states"));
+        };
+        let state = State {
+            conv,
+            recurrent,
+            key_dim: config.linear_key_head_dim,
+            value_dim: config.linear_value_head_dim,
+        };
+        let [_, _, content] = self.dims;
+        let parts = channels(self.place, config)?;
+        let conv = state.conv(self.place, parts)?;
+        let recurrent = state.recurrent(self.place)?;
+        let all = conv
+            .split
+            .parts
+            .iter()
+            .fold(0, |sum: u64, part| sum.saturating_add(*part));
+        agree(
+            self.place,
+            "channels",
+            &parts,
+            &state.channels(self.place, all)?,
+        )?;
+        let (conv_dims, conv_len) = gdn::packed(self.place, &conv.axes, conv_dtype)?;
+        let (recurrent_dims, recurrent_len) =
+            gdn::packed(self.place, &recurrent.axes, recurrent_dtype)?;
+        let stated = Vec::from([conv_len, recurrent_len]);
+        agree(self.place, "bytes of states", &spec.state_nbytes, &stated)?;
+        let end = conv_len.checked_add(recurrent_len);
+        agree(self.place, "bytes of the view", &Some(content.extent), &end)?;
+        let behind = self
+            .layer
+            .storage_offset_bytes
+            .checked_add(conv_len)
+            .ok_or_else(|| ImportError::too_large(self.place, "offset"))?;
+        let field = |name: &str, dtype: &str, offset, dims, split| RawField {
+            name: name.to_string(),
+            dtype: dtype.to_string(),
+            allocation: self.layer.storage,
+            offset,
+            page_stride: self.page_stride,
+            dims,
+            split: Some(split),
+        };
+        Ok([
+            field(
+                "conv",
+                conv_dtype,
+                self.layer.storage_offset_bytes,
+                conv_dims,
+                conv.split,
+            ),
+            field(
+                "recurrent",
+                recurrent_dtype,
+                behind,
+                recurrent_dims,
+                recurrent.split,
+            ),
+        ])
+    }
+}
+
+/// This rank's convolution channels of q, k and v.
+fn channels(place: &str, config: &Config) -> Result<[u64; 3], ImportError> {
+    let part = |what, heads: Option<u64>, dim: Option<u64>| {
+        let (Some(heads), Some(dim)) = (heads, dim) else {
+            return Err(ImportError::missing("config", what));
+        };
+        let tp = u64::from(config.tp_size);
+        if heads.checked_rem(tp) != Some(0) {
+            return Err(ImportError::Mismatch {
+                place: place.into(),
+                what,
+                found: heads.to_string(),
+                expected: format!("a multiple of {tp} ranks"),
+            });
+        }
+        heads
+            .checked_div(tp)
+            .and_then(|heads| heads.checked_mul(dim))
+            .ok_or_else(|| ImportError::too_large(place, what))
+    };
+    let key = part(
+        "key heads of linear attention",
+        config.linear_num_key_heads,
+        config.linear_key_head_dim,
+    )?;
+    let value = part(
+        "value heads of linear attention",
+        config.linear_num_value_heads,
+        config.linear_value_head_dim,
+    )?;
+    Ok([key, key, value])
+}
