@@ -5,3 +5,6 @@
 #![forbid(unsafe_code)]
 
 extern crate alloc;
+
+#[cfg(feature = "testing")]
+pub mod testing;
