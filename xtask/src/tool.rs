@@ -1,11 +1,10 @@
 //! Cargo subcommands that this repository needs, built from crates.io into `target/tools`.
 
 use std::path::PathBuf;
-use std::process::Command;
 
 use anyhow::Result;
 
-use crate::repo::{Repo, run, succeeds};
+use crate::repo::{Repo, run};
 
 /// A cargo subcommand at a fixed version.
 pub(crate) struct Tool {
@@ -37,7 +36,7 @@ impl Tool {
         // A folder per version, so that a new version is never mistaken for the old one.
         let root = repo.path(format!("target/tools/{}-{}", self.name, self.version));
         let program = root.join("bin").join(self.name);
-        if !succeeds(Command::new(&program).arg("--version")) {
+        if !program.exists() {
             let mut install =
                 repo.cargo(["install", "--locked", "--debug", "--root"].map(PathBuf::from));
             install
