@@ -1,1 +1,4 @@
 //! The parts of the `mooncake-pd` command, as a library so that tests can use them.
+
+pub mod number;
+pub mod verify;
