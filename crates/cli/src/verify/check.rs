@@ -113,13 +113,7 @@ pub fn check(
     for row in &demand.rows {
         inside("source", source, row.source, row.source_offset, row.len)?;
         let offset = row.destination_offset;
-        inside(
-            "destination",
-            destination,
-            row.destination,
-            offset,
-            row.len,
-        )?;
+        inside("destination", destination, row.destination, offset, row.len)?;
     }
     let mut pieces = Vec::new();
     for (side, memory) in [(Side::Decode, destination), (Side::Prefill, source)] {
@@ -203,9 +197,10 @@ fn check_piece(piece: &Piece<'_>, rows: &[Row]) -> Outcome {
                 row.destination_offset.saturating_add(row.len),
             ) <= (piece.allocation, at)
         });
-        let here = rows.iter().skip(first).take_while(|row| {
-            row.destination == piece.allocation && row.destination_offset < end
-        });
+        let here = rows
+            .iter()
+            .skip(first)
+            .take_while(|row| row.destination == piece.allocation && row.destination_offset < end);
         for row in here {
             let row_end = row.destination_offset.saturating_add(row.len).min(end);
             let begin = row.destination_offset.max(at);

@@ -68,7 +68,9 @@ pub enum WalkError {
         side: &'static str,
     },
     /// A layer's block has other lengths on the two sides.
-    #[error("group {group} layer {layer}: {source_bytes} B a block on the source, {destination_bytes} B on the destination")]
+    #[error(
+        "group {group} layer {layer}: {source_bytes} B a block on the source, {destination_bytes} B on the destination"
+    )]
     Length {
         /// The group.
         group: u32,

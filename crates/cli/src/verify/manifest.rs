@@ -38,12 +38,13 @@ pub(super) fn read(file: &Object<'_>) -> Result<Layout, WalkError> {
         for layer in group.objects("layers")? {
             let name = layer.text("name")?;
             for field in layer.objects("fields")? {
-                let pages = capacity
-                    .checked_mul(pages_per_block)
-                    .ok_or_else(|| WalkError::Overflow {
-                        place: field.place().to_owned(),
-                        what: "the page count",
-                    })?;
+                let pages =
+                    capacity
+                        .checked_mul(pages_per_block)
+                        .ok_or_else(|| WalkError::Overflow {
+                            place: field.place().to_owned(),
+                            what: "the page count",
+                        })?;
                 let mut shape = vec![pages];
                 let mut strides = vec![field.number("page_stride")?];
                 for dim in field.objects("dims")? {

@@ -24,9 +24,11 @@ pub fn owners(layout: &Layout, allocation: u32, offset: u64) -> Vec<String> {
         if view.page(page, &mut spans).is_err() {
             continue;
         }
-        let inside = spans
-            .iter()
-            .any(|span| offset.checked_sub(span.offset).is_some_and(|at| at < span.len));
+        let inside = spans.iter().any(|span| {
+            offset
+                .checked_sub(span.offset)
+                .is_some_and(|at| at < span.len)
+        });
         if inside {
             let block = page.checked_div(view.pages_per_block).unwrap_or(page);
             out.push(format!("{} block {block}", view.place()));
