@@ -45,6 +45,9 @@ pub enum FieldError {
     /// No axes.
     #[error("it has no axes")]
     NoDims,
+    /// An axis of pages, which only the group's pages per block make.
+    #[error("axis {axis} can't be stated, it comes from the pages per block", axis = Axis::Page)]
+    PageAxis,
     /// The same axis twice.
     #[error("axis {axis} appears twice")]
     AxisTwice {

@@ -190,6 +190,9 @@ fn block_dims(
         let Some(rest) = raw.dims.get(i.saturating_add(1)..) else {
             break;
         };
+        if dim.axis == Axis::Page {
+            return Err(FieldError::PageAxis);
+        }
         if rest.iter().any(|other| other.axis == dim.axis) {
             return Err(FieldError::AxisTwice { axis: dim.axis });
         }
@@ -253,6 +256,9 @@ fn split(raw: Option<&RawSplit>, dims: &[Dim]) -> Result<Split, FieldError> {
     let Some(raw) = raw else {
         return Ok(Split::Replicated);
     };
+    if raw.axis == Axis::Page {
+        return Err(FieldError::PageAxis);
+    }
     let extent = dims
         .iter()
         .find(|dim| dim.axis == raw.axis)

@@ -20,16 +20,20 @@ mod builder;
 mod compare;
 mod difference;
 mod dtype;
+mod encode;
 mod error;
 mod expansion;
 mod field;
+mod fingerprint;
 mod group;
 mod ids;
 pub mod import;
 mod layout;
 mod overlay;
+mod planes;
 mod pool;
 pub mod raw;
+mod resize;
 mod run;
 mod units;
 mod validate;
@@ -39,9 +43,11 @@ pub use builder::{FieldSpec, GroupSpec, LayoutBuilder};
 pub use compare::compare;
 pub use difference::Difference;
 pub use dtype::{DType, UnknownDType};
+pub use encode::EncodeError;
 pub use error::{EntryError, FieldError, FieldPlace, LayoutError};
 pub use expansion::Expansion;
 pub use field::{Field, MAX_RUNS_PER_FIELD};
+pub use fingerprint::Fingerprint;
 pub use group::{Group, GroupKind, Layers, Page};
 pub use ids::{
     AllocationId, BlockEntry, FieldId, GroupId, LayerId, LogicalBlock, PhysicalBlock, PoolId,
@@ -51,6 +57,7 @@ pub use layout::{Allocation, CacheLayout, Shard};
 pub use overlay::MAX_SEGMENTS;
 pub use pool::Pool;
 pub use raw::RawLayout;
+pub use resize::ResizeError;
 pub use run::{Run, RunError};
 pub use units::{
     BYTE_LIMIT, ByteLen, ByteSpan, Offset, PagesPerBlock, QuantityError, Stride, TokensPerBlock,
