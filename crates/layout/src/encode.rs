@@ -123,9 +123,14 @@ fn field(field: &Field) -> RawField {
         dims,
         split: match field.split() {
             Split::Replicated => None,
-            Split::Sharded { axis, parts } => Some(RawSplit {
+            Split::Sharded {
+                axis,
+                parts,
+                replicas,
+            } => Some(RawSplit {
                 axis: *axis,
                 parts: parts.clone(),
+                replicas: *replicas,
             }),
         },
     }

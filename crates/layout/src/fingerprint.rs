@@ -34,7 +34,8 @@ const DOMAIN: &str = "mooncake-pd-fingerprint/1";
 /// - field: `s` name, `s` dtype, list of axes in
 ///   [byte order](crate::Field::byte_order), split;
 /// - axis: `s` name, `n` extent;
-/// - split: `n` 0 when replicated, else `n` 1, `s` axis, list of `n` parts.
+/// - split: `n` 0 when replicated, else `n` 1, `s` axis, `n` replicas, list of
+///   `n` parts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fingerprint([u8; 32]);
 
@@ -123,9 +124,14 @@ impl Encoder {
         }
         match field.split() {
             Split::Replicated => self.number(0),
-            Split::Sharded { axis, parts } => {
+            Split::Sharded {
+                axis,
+                parts,
+                replicas,
+            } => {
                 self.number(1);
                 self.string(&axis.to_string());
+                self.number(u64::from(*replicas));
                 self.count(parts.len());
                 for part in parts {
                     self.number(*part);
