@@ -1,0 +1,394 @@
+//! Checked plans.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use mooncake_pd_layout::{AllocationId, GroupId, GroupKind};
+
+use crate::admission::{Admission, Claim};
+use crate::check::{Against, CheckError, prove};
+use crate::contract::{BoundsGrade, Contract};
+use crate::draft::{Draft, Piece, Stretch};
+use crate::leases::Leases;
+use crate::lower::lower;
+use crate::pairing::Pairing;
+use crate::request::{Request, RequestError, Tokens};
+use crate::select::{Pair, Unfilled, select};
+
+/// How a batch is planned.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options<'a> {
+    /// Which bytes may be written besides payload.
+    pub contract: Contract,
+    /// Destination blocks of transfers that are still under way.
+    pub leases: Option<&'a Leases>,
+    /// What is known about the destination's registered memory.
+    pub bounds: BoundsGrade,
+}
+
+/// One copy of a plan, in bytes from the starts of its allocations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Copy {
+    source: AllocationId,
+    source_offset: u64,
+    destination: AllocationId,
+    destination_offset: u64,
+    len: u64,
+}
+
+impl Copy {
+    /// Allocation it is read from.
+    #[must_use]
+    pub const fn source(&self) -> AllocationId {
+        self.source
+    }
+
+    /// Bytes from that allocation's start.
+    #[must_use]
+    pub const fn source_offset(&self) -> u64 {
+        self.source_offset
+    }
+
+    /// Allocation it is written to.
+    #[must_use]
+    pub const fn destination(&self) -> AllocationId {
+        self.destination
+    }
+
+    /// Bytes from that allocation's start.
+    #[must_use]
+    pub const fn destination_offset(&self) -> u64 {
+        self.destination_offset
+    }
+
+    /// Bytes, 1..2^62.
+    #[must_use]
+    pub const fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Always false: a copy moves at least one byte.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        false
+    }
+}
+
+/// What moves for one group of one request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Section {
+    pub(crate) request: usize,
+    pub(crate) group: GroupId,
+    pub(crate) kind: GroupKind,
+    pub(crate) layers: usize,
+    pub(crate) local: Vec<String>,
+    pub(crate) payload: u64,
+    pub(crate) pairs: Vec<Pair>,
+    pub(crate) copies: u64,
+    pub(crate) bytes: u64,
+}
+
+impl Section {
+    /// Index of the request in its batch.
+    #[must_use]
+    pub const fn request(&self) -> usize {
+        self.request
+    }
+
+    /// The group.
+    #[must_use]
+    pub const fn group(&self) -> GroupId {
+        self.group
+    }
+
+    /// Its kind.
+    #[must_use]
+    pub const fn kind(&self) -> GroupKind {
+        self.kind
+    }
+
+    /// Layers that both sides have.
+    #[must_use]
+    pub const fn layers(&self) -> usize {
+        self.layers
+    }
+
+    /// Layers that only the destination has; they stay as they are.
+    #[must_use]
+    pub fn local_layers(&self) -> &[String] {
+        &self.local
+    }
+
+    /// Blocks that move, by position.
+    #[must_use]
+    pub fn pairs(&self) -> &[Pair] {
+        &self.pairs
+    }
+
+    /// Payload bytes, without bridged gaps.
+    #[must_use]
+    pub fn payload_bytes(&self) -> u64 {
+        let pairs = u64::try_from(self.pairs.len()).unwrap_or(u64::MAX);
+        self.payload.saturating_mul(pairs)
+    }
+
+    /// Copies.
+    #[must_use]
+    pub const fn copies(&self) -> u64 {
+        self.copies
+    }
+
+    /// Bytes of all copies.
+    #[must_use]
+    pub const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+/// A set of byte copies that is proved to be the right one.
+///
+/// Only the check makes a plan. What it proves is written in
+/// [the crate's documentation](crate#what-a-plan-proves).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    pub(crate) requests: Vec<(String, Tokens)>,
+    pub(crate) sections: Vec<Section>,
+    stretches: Vec<Stretch>,
+    pieces: Vec<Piece>,
+    unfilled: Vec<Unfilled>,
+    claims: Vec<Claim>,
+    contract: Contract,
+    bounds: BoundsGrade,
+}
+
+impl Plan {
+    /// The copies. No two write the same byte, so any order is right.
+    pub fn copies(&self) -> impl Iterator<Item = Copy> + '_ {
+        let mut pieces = self.pieces.iter();
+        self.stretches.iter().flat_map(move |stretch| {
+            let all = pieces.as_slice();
+            let (these, rest) = all.split_at_checked(stretch.pieces).unwrap_or((all, &[]));
+            pieces = rest.iter();
+            these.iter().map(|piece| Copy {
+                source: stretch.source,
+                source_offset: piece.source_offset,
+                destination: stretch.destination,
+                destination_offset: piece.destination_offset,
+                len: piece.len,
+            })
+        })
+    }
+
+    /// How many copies there are.
+    #[must_use]
+    pub fn descriptors(&self) -> u64 {
+        u64::try_from(self.pieces.len()).unwrap_or(u64::MAX)
+    }
+
+    /// Bytes of all copies.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.sections
+            .iter()
+            .map(|section| section.bytes)
+            .fold(0, u64::saturating_add)
+    }
+
+    /// Payload bytes of all copies: without bridged gaps.
+    #[must_use]
+    pub fn payload_bytes(&self) -> u64 {
+        self.sections
+            .iter()
+            .map(Section::payload_bytes)
+            .fold(0, u64::saturating_add)
+    }
+
+    /// Blocks the destination listed that receive nothing, and why.
+    #[must_use]
+    pub fn unfilled(&self) -> &[Unfilled] {
+        &self.unfilled
+    }
+
+    /// What moves, by request and group.
+    #[must_use]
+    pub fn sections(&self) -> &[Section] {
+        &self.sections
+    }
+
+    /// Which bytes it may write besides payload.
+    #[must_use]
+    pub const fn contract(&self) -> Contract {
+        self.contract
+    }
+
+    /// How far the destination's bounds are proved.
+    #[must_use]
+    pub const fn bounds(&self) -> BoundsGrade {
+        self.bounds
+    }
+
+    pub(crate) fn claims(&self) -> impl Iterator<Item = Claim> + '_ {
+        self.claims.iter().copied()
+    }
+}
+
+/// A request of a batch that was not planned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// Its index in the batch.
+    pub index: usize,
+    /// Its name.
+    pub id: String,
+    /// Why.
+    pub error: RequestError,
+}
+
+/// The plan of a batch and the requests that are not in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Batch {
+    /// Copies of all admitted requests. Indices in it count admitted requests
+    /// only.
+    pub plan: Plan,
+    /// Requests that were refused; the others are not touched by that.
+    pub refused: Vec<Refused>,
+}
+
+impl Pairing<'_> {
+    /// Plans the requests of one peer as one batch.
+    ///
+    /// A request that may not own its blocks is refused by itself.
+    ///
+    /// # Errors
+    /// The check found the planner at fault; nothing may be moved then.
+    pub fn plan(&self, requests: &[Request], options: &Options<'_>) -> Result<Batch, CheckError> {
+        let mut admission = Admission::new(self.source(), self.destination(), options.leases);
+        let (mut admitted, mut refused, mut claims) = (Vec::new(), Vec::new(), Vec::new());
+        for (index, request) in requests.iter().enumerate() {
+            match admission.admit(request, &mut claims) {
+                Ok(()) => admitted.push(request),
+                Err(error) => refused.push(Refused {
+                    index,
+                    id: request.id().into(),
+                    error,
+                }),
+            }
+        }
+        let draft = self.draft(&admitted, options.contract);
+        let plan = self.check(draft, &admitted, options)?;
+        Ok(Batch { plan, refused })
+    }
+
+    /// Lowers requests to copies that nothing is proved about.
+    #[must_use]
+    pub fn draft(&self, requests: &[&Request], contract: Contract) -> Draft {
+        let mut draft = Draft::default();
+        for (index, request) in requests.iter().enumerate() {
+            for tables in request.tables() {
+                let Some(group) = self.group(tables.group()) else {
+                    continue;
+                };
+                let unfilled = &mut draft.unfilled;
+                let pairs = select(
+                    group.destination,
+                    request.tokens(),
+                    tables,
+                    |position, destination, reason| {
+                        unfilled.push(Unfilled {
+                            request: index,
+                            group: tables.group(),
+                            position,
+                            destination,
+                            reason,
+                        });
+                    },
+                );
+                lower(
+                    index,
+                    group,
+                    self.destination(),
+                    &pairs,
+                    contract,
+                    &mut draft,
+                );
+            }
+        }
+        draft
+    }
+
+    /// Proves a draft for these requests.
+    ///
+    /// # Errors
+    /// The first thing in it that is not as it must be.
+    pub fn check(
+        &self,
+        draft: Draft,
+        requests: &[&Request],
+        options: &Options<'_>,
+    ) -> Result<Plan, CheckError> {
+        let claims = prove(
+            &draft,
+            &Against {
+                source: self.source(),
+                destination: self.destination(),
+                requests,
+                leases: options.leases,
+                contract: options.contract,
+            },
+        )?;
+        Ok(Plan {
+            requests: requests
+                .iter()
+                .map(|r| (r.id().into(), r.tokens()))
+                .collect(),
+            sections: self.sections(&draft, requests),
+            stretches: draft.stretches,
+            pieces: draft.pieces,
+            unfilled: draft.unfilled,
+            claims,
+            contract: options.contract,
+            bounds: options.bounds,
+        })
+    }
+
+    fn sections(&self, draft: &Draft, requests: &[&Request]) -> Vec<Section> {
+        let mut sections = Vec::new();
+        let mut pieces = draft.pieces.iter();
+        let mut stretches = draft.stretches.iter().peekable();
+        for (index, request) in requests.iter().enumerate() {
+            for tables in request.tables() {
+                let Some(group) = self.group(tables.group()) else {
+                    continue;
+                };
+                let (mut copies, mut bytes) = (0_u64, 0_u64);
+                while let Some(stretch) =
+                    stretches.next_if(|s| s.request == index && s.group == tables.group())
+                {
+                    for piece in pieces.by_ref().take(stretch.pieces) {
+                        copies = copies.saturating_add(1);
+                        bytes = bytes.saturating_add(piece.len);
+                    }
+                }
+                sections.push(Section {
+                    request: index,
+                    group: tables.group(),
+                    kind: group.destination.kind(),
+                    layers: group
+                        .destination
+                        .layers()
+                        .len()
+                        .saturating_sub(group.local.len()),
+                    local: group
+                        .local
+                        .iter()
+                        .map(|layer| layer.as_str().into())
+                        .collect(),
+                    payload: group.payload,
+                    pairs: select(group.destination, request.tokens(), tables, |_, _, _| ()),
+                    copies,
+                    bytes,
+                });
+            }
+        }
+        sections
+    }
+}
