@@ -5,10 +5,9 @@
 //! divides each of the three by itself. The recurrent state is one matrix of
 //! value and key dimension per value head.
 //!
-//! Which of two equal matrix axes is the key's can't be read from a shape. The
-//! kernels of both engines keep the key's innermost, so that it is named so
-//! wherever sizes don't say otherwise; both sides of a transfer get the same
-//! names, and the bytes are the same whatever the name.
+//! Which of two equal matrix axes is the key's can't be read from a shape. They
+//! are named value, then key, wherever sizes don't say otherwise. Both sides of
+//! a transfer get the same names, and the bytes are the same whatever the name.
 
 use alloc::format;
 use alloc::string::String;

@@ -4,16 +4,21 @@
 //! |---|---|---|
 //! | `mooncake-pd-layout/1` | any | [`CacheLayout::from_json`] |
 //! | `vllm-kv-layout/1` | vLLM 0.33 | [`vllm_033`] |
+//! | `sglang-pd-layout-facts/1` | SGLang 0.5.23 | [`sglang`](fn@sglang) |
 //!
 //! Every reader ends in [`CacheLayout::new`]. Sizes in a report are only
 //! compared and multiplied with checks, never allocated by.
 
 mod error;
 mod gdn;
+mod sglang;
+mod sglang_field;
+mod sglang_report;
 mod vllm_033;
 mod vllm_033_report;
 
 pub use error::ImportError;
+pub use sglang::sglang;
 pub use vllm_033::vllm_033;
 
 use alloc::format;
@@ -45,7 +50,7 @@ struct Header {
 ///
 /// # Errors
 /// An unknown format by its name, and those of the format's reader.
-pub fn any(json: &str, _side: Side) -> Result<CacheLayout, ImportError> {
+pub fn any(json: &str, side: Side) -> Result<CacheLayout, ImportError> {
     let header: Header = parse("any", json)?;
     let name = if header.format.is_empty() {
         header.schema
@@ -55,6 +60,7 @@ pub fn any(json: &str, _side: Side) -> Result<CacheLayout, ImportError> {
     match name.as_str() {
         raw::FORMAT => Ok(CacheLayout::from_json(json)?),
         vllm_033::FORMAT => vllm_033(json),
+        sglang::FORMAT => sglang(json, side),
         _ => Err(ImportError::UnknownFormat { found: name }),
     }
 }
