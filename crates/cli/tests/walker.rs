@@ -1,5 +1,13 @@
 //! The walker against layouts worked out by hand.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    clippy::as_conversions,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test may fail by panic"
+)]
+
 use mooncake_pd::verify::{
     Demand, GroupLists, Layout, List, Lists, Pattern, Row, Side, Span, View, WalkError, check,
     demand, fill, owners,
@@ -85,6 +93,7 @@ fn naive(view: &View, block: u64) -> Vec<u64> {
 
 #[test]
 fn the_walk_equals_counting_every_element() {
+    #[expect(clippy::needless_pass_by_value, reason = "quickcheck gives values")]
     fn holds(extents: Vec<u8>, strides: Vec<u8>, element: u8, pages: u8, offset: u8) -> TestResult {
         let axes = extents.len().min(strides.len()).min(4);
         let mut shape = vec![8];
@@ -221,6 +230,23 @@ fn c11_look_ahead_is_not_demanded() {
     assert!(rows.iter().all(|&(s, d, _)| s < 300 && d < 500));
     // Longer than its positions allow: it began at position 0.
     assert_eq!(walk(request(Some(8), &[(0, &[1, 2, 7], &[3, 4])])), rows);
+}
+
+#[test]
+fn a_window_demands_no_older_block() {
+    let windowed = MANIFEST.replace(
+        r#""kind":"full_attention","#,
+        r#""kind":"sliding_window","window":5,"#,
+    );
+    let layout = Layout::read(&windowed, Side::Prefill).unwrap();
+    let lists = request(Some(14), &[(0, &[1, 2, 3, 4], &[4, 5, 6, 7])]);
+    let found = demand(&layout, &layout, &[lists]).unwrap();
+    // Tokens 9 to 13 lie in the blocks at positions 2 and 3.
+    assert_eq!(found.rows.len(), 8);
+    assert!(found.rows.iter().all(|row| row.source_offset >= 300));
+    // Without a token count the lists are taken as they are.
+    let lists = request(None, &[(0, &[1, 2, 3, 4], &[4, 5, 6, 7])]);
+    assert_eq!(demand(&layout, &layout, &[lists]).unwrap().rows.len(), 16);
 }
 
 #[test]

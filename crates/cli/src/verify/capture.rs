@@ -17,12 +17,15 @@ pub(super) fn read(file: &Object<'_>) -> Result<Layout, WalkError> {
         layout.groups.insert(
             id,
             GroupFacts {
-                tokens_per_block: block_size(spec).ok_or_else(|| WalkError::Missing {
-                    place: group.place().to_owned(),
-                    key: "spec".to_owned(),
-                    wanted: "block_size in",
+                tokens_per_block: after(spec, "(block_size=").ok_or_else(|| {
+                    WalkError::Missing {
+                        place: group.place().to_owned(),
+                        key: "spec".to_owned(),
+                        wanted: "block_size in",
+                    }
                 })?,
                 state: spec.starts_with("MambaSpec"),
+                window: after(spec, " sliding_window="),
                 null: Some(0),
             },
         );
@@ -59,9 +62,9 @@ pub(super) fn read(file: &Object<'_>) -> Result<Layout, WalkError> {
     Ok(layout)
 }
 
-/// The number behind `block_size=` in a printed cache specification.
-fn block_size(spec: &str) -> Option<u64> {
-    let (_, tail) = spec.split_once("(block_size=")?;
+/// The positive number behind `key` in a printed cache specification.
+fn after(spec: &str, key: &str) -> Option<u64> {
+    let (_, tail) = spec.split_once(key)?;
     let digits: String = tail.chars().take_while(char::is_ascii_digit).collect();
     digits.parse().ok().filter(|&tokens| tokens > 0)
 }

@@ -53,6 +53,14 @@ impl<'a> Object<'a> {
         }
     }
 
+    /// The number under `key`, if one is written.
+    pub(super) fn number_if(&self, key: &str) -> Result<Option<u64>, WalkError> {
+        match self.get(key) {
+            None | Some(Value::Null) => Ok(None),
+            Some(_) => self.number(key).map(Some),
+        }
+    }
+
     pub(super) fn text(&self, key: &str) -> Result<&'a str, WalkError> {
         self.get(key)
             .and_then(Value::as_str)

@@ -23,6 +23,8 @@ pub struct GroupFacts {
     pub tokens_per_block: u64,
     /// Only the latest block is of use.
     pub state: bool,
+    /// Tokens that a sliding window reaches back; older blocks are of no use.
+    pub window: Option<u64>,
     /// The id that means "no block".
     pub null: Option<u64>,
 }

@@ -49,6 +49,13 @@ pub(super) fn pairs(
         None => longest,
     };
     let ends = (end(source), end(destination));
+    let oldest = match (tokens, destination.window) {
+        (Some(tokens), Some(window)) => tokens
+            .saturating_sub(window)
+            .checked_div(destination.tokens_per_block)
+            .unwrap_or(0),
+        _ => 0,
+    };
     let from = ids(&lists.source, ends.0, source.null);
     let to = ids(&lists.destination, ends.1, destination.null);
     let mut out = Vec::new();
@@ -57,6 +64,7 @@ pub(super) fn pairs(
         while ahead.next_if(|&&(at, _)| at < position).is_some() {}
         if let Some(&&(at, source_id)) = ahead.peek()
             && at == position
+            && position >= oldest
             && (!destination.state || position.checked_add(1) == Some(ends.1))
         {
             out.push((position, source_id, destination_id));

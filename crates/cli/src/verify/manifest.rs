@@ -10,12 +10,8 @@ use super::view::View;
 pub(super) fn read(file: &Object<'_>) -> Result<Layout, WalkError> {
     let mut pools = BTreeMap::new();
     for pool in file.objects("pools")? {
-        let null = match pool.get("null_id") {
-            None => None,
-            Some(value) if value.is_null() => None,
-            Some(_) => Some(pool.number("null_id")?),
-        };
-        pools.insert(pool.number("id")?, (pool.number("capacity")?, null));
+        let facts = (pool.number("capacity")?, pool.number_if("null_id")?);
+        pools.insert(pool.number("id")?, facts);
     }
     let mut layout = Layout::default();
     for group in file.objects("groups")? {
@@ -32,6 +28,7 @@ pub(super) fn read(file: &Object<'_>) -> Result<Layout, WalkError> {
             GroupFacts {
                 tokens_per_block: group.number("tokens_per_block")?,
                 state: group.text("kind")? == "gdn_state",
+                window: group.number_if("window")?,
                 null,
             },
         );

@@ -11,8 +11,16 @@ use super::layout::{GroupFacts, Layout, Side};
 use super::view::View;
 use crate::number::count;
 
+/// Tokens that one request row of DeepSeek V4's compressor ring holds.
+const RING_TOKENS: u64 = 128;
+
 pub(super) fn read(file: &Object<'_>, side: Side) -> Result<Layout, WalkError> {
-    let tokens_per_block = file.number("page_size")?.max(1);
+    let page_size = file.number("page_size")?.max(1);
+    let config = file.object("config")?;
+    let window = match config.number_if("sliding_window")? {
+        None => config.number_if("window")?,
+        window => window,
+    };
     let half = file.object(match side {
         Side::Prefill => "prefill",
         Side::Decode => "decode",
@@ -28,8 +36,16 @@ pub(super) fn read(file: &Object<'_>, side: Side) -> Result<Layout, WalkError> {
         let next = u32::try_from(count(group_of.len())).unwrap_or(u32::MAX);
         let group = *group_of.entry(component).or_insert(next);
         layout.groups.entry(group).or_insert(GroupFacts {
-            tokens_per_block,
-            state: matches!(component, "mamba" | "c128_state"),
+            tokens_per_block: match component {
+                "c128_state" => RING_TOKENS,
+                _ => page_size,
+            },
+            state: component == "mamba",
+            window: match component {
+                "swa" => window,
+                "c128_state" => Some(RING_TOKENS),
+                _ => None,
+            },
             null: None,
         });
         let item = buffer.number("item_len")?;

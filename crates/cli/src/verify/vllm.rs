@@ -8,7 +8,7 @@ use super::error::WalkError;
 use super::json::Object;
 use super::layout::{GroupFacts, Layout, byte_strides};
 use super::view::View;
-use crate::number::count;
+use crate::number::{count, index};
 
 pub(super) fn read(file: &Object<'_>) -> Result<Layout, WalkError> {
     let mut layout = Layout::default();
@@ -37,14 +37,23 @@ pub(super) fn read(file: &Object<'_>) -> Result<Layout, WalkError> {
             GroupFacts {
                 tokens_per_block: tokens.max(1),
                 state,
+                window: group.number_if("sliding_window")?,
                 null: Some(0),
             },
         );
     }
+    let specs = file.objects("specs")?;
     for layer in file.objects("layers")? {
         let Some(&(group, pages_per_block)) = transfer.get(&layer.number("group")?) else {
             continue;
         };
+        // A group of several specifications states its window in each of them.
+        if let Some(spec) = specs.get(index(layer.number_or("spec", u64::MAX)?))
+            && let Some(facts) = layout.groups.get_mut(&group)
+            && facts.window.is_none()
+        {
+            facts.window = spec.number_if("sliding_window")?;
+        }
         let element = layer.number("element_size")?;
         layout.views.push(View {
             group,

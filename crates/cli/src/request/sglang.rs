@@ -1,0 +1,72 @@
+//! Cases of `sglang-pd-layout-facts/1`: the index lists of one request's
+//! steps. The kv component is group 0, state components follow in order.
+
+use mooncake_pd_plan::RawRequest;
+use serde_json::Value;
+
+use super::case::{Case, next_group, tables};
+use super::error::RequestFileError;
+
+/// Names of the cases.
+pub(super) fn names(file: &Value) -> Vec<String> {
+    super::parse::labels(file, "label")
+}
+
+/// The request of a case: the pages of its chunks one after the other, and
+/// the state indices sent with the last one.
+pub(super) fn request(case: Case<'_>) -> Result<RawRequest, RequestFileError> {
+    if case.name.contains("-> decode tp") {
+        return Err(RequestFileError::UnequalTp {
+            file: case.file.to_owned(),
+            case: case.name.to_owned(),
+        });
+    }
+    let mut source = Vec::new();
+    let mut destination = Vec::new();
+    let mut states = Vec::new();
+    for step in case.list("steps")? {
+        let inner = case.with(step);
+        match step.get("step").and_then(Value::as_str) {
+            Some("kv") => {
+                let pages = |key| {
+                    let list = step
+                        .get(key)
+                        .ok_or_else(|| inner.missing(key, "list of ids"))?;
+                    inner.ids(key, list)
+                };
+                source.extend(pages("src_pages")?);
+                destination.extend(pages("dst_pages")?);
+            }
+            Some("state") => {
+                let from = inner.list("src_indices")?;
+                let to = inner.list("dst_indices")?;
+                if from.len() != to.len() {
+                    return Err(RequestFileError::GroupCounts {
+                        file: case.file.to_owned(),
+                        case: case.name.to_owned(),
+                        producer: from.len(),
+                        consumer: to.len(),
+                    });
+                }
+                for (from, to) in from.iter().zip(to) {
+                    states.push((
+                        inner.ids("src_indices", from)?,
+                        inner.ids("dst_indices", to)?,
+                    ));
+                }
+            }
+            // Metadata rows are not part of the cache.
+            _ => {}
+        }
+    }
+    let mut groups = vec![tables(0, source, destination)];
+    for (from, to) in states {
+        groups.push(tables(next_group(&groups), from, to));
+    }
+    Ok(RawRequest {
+        id: case.name.to_owned(),
+        computed_tokens: Some(case.number("num_tokens")?),
+        tail_aligned: false,
+        groups,
+    })
+}
