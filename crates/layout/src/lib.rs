@@ -35,6 +35,15 @@ mod pool;
 pub mod raw;
 mod resize;
 mod run;
+#[cfg(feature = "testing")]
+#[allow(
+    clippy::arithmetic_side_effects,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a panic here is a failed test"
+)]
+pub mod testing;
 mod units;
 mod validate;
 
