@@ -8,6 +8,7 @@
 
 extern crate alloc;
 
+use alloc::borrow::ToOwned;
 use core::alloc::{GlobalAlloc, Layout};
 use core::cell::UnsafeCell;
 use core::panic::PanicInfo;
@@ -15,7 +16,7 @@ use core::ptr;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use mooncake_pd_layout::CacheLayout;
-use mooncake_pd_plan as _;
+use mooncake_pd_plan::{Options, Pairing, RawRequest, RawSlots, RawTables, Request};
 
 const ARENA_BYTES: usize = 1 << 20;
 
@@ -63,16 +64,40 @@ fn panic(_: &PanicInfo<'_>) -> ! {
     }
 }
 
-/// Reads a manifest of `len` bytes at `json`; the number of its groups, or 0 if it is refused.
+/// Plans the first `blocks` blocks of a manifest onto themselves.
+///
+/// The number of copies, or 0 if anything is refused.
 ///
 /// # Safety
 /// `json` points to `len` readable bytes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn nostd_check(json: *const u8, len: usize) -> usize {
+pub unsafe extern "C" fn nostd_check(json: *const u8, len: usize, blocks: u64) -> u64 {
     // SAFETY: the caller's promise.
     let json = unsafe { core::slice::from_raw_parts(json, len) };
-    let layout = core::str::from_utf8(json)
-        .ok()
-        .and_then(|json| CacheLayout::from_json(json).ok());
-    layout.map_or(0, |layout| layout.groups().len())
+    plan(json, blocks).unwrap_or(0)
+}
+
+fn plan(json: &[u8], blocks: u64) -> Option<u64> {
+    let layout = CacheLayout::from_json(core::str::from_utf8(json).ok()?).ok()?;
+    let pairing = Pairing::new(&layout, &layout).ok()?;
+    let groups = layout.groups().iter().map(|group| {
+        let slots = RawSlots {
+            first_block: Some(0),
+            entries: (0..blocks).map(Some).collect(),
+        };
+        RawTables {
+            group: group.id().get(),
+            source: slots.clone(),
+            destination: slots,
+        }
+    });
+    let request = RawRequest {
+        id: "all".to_owned(),
+        computed_tokens: Some(blocks),
+        tail_aligned: false,
+        groups: groups.collect(),
+    };
+    let request = Request::new(&request, &pairing).ok()?;
+    let batch = pairing.plan(&[request], &Options::default()).ok()?;
+    Some(batch.plan.descriptors())
 }
