@@ -16,40 +16,57 @@
 //! a network card enforces and injects faults by [`FaultPlan`].
 //!
 //! ```
-//! use mooncake_pd_layout::AllocationId;
+//! use mooncake_pd_layout::{AllocationId, Axis, FieldSpec, GroupSpec, LayoutBuilder};
+//! use mooncake_pd_plan::{Options, Pairing, RawRequest, RawSlots, RawTables, Request};
 //! use mooncake_pd_rdma::{
-//!     ByteCopy, Engine, Fabric, HostMemory, Operation, Patience, Registered,
-//!     RegistrationPlan, bind, transfer,
+//!     Engine, Fabric, HostMemory, Operation, Patience, Registered, RegistrationPlan, bind,
+//!     transfer,
 //! };
 //!
-//! struct Piece { at: u64, to: u64, len: u64 }
-//! impl ByteCopy for Piece {
-//!     fn source(&self) -> AllocationId { AllocationId::new(0) }
-//!     fn source_offset(&self) -> u64 { self.at }
-//!     fn destination(&self) -> AllocationId { AllocationId::new(0) }
-//!     fn destination_offset(&self) -> u64 { self.to }
-//!     fn len(&self) -> u64 { self.len }
-//! }
+//! // 64 blocks of 16 tokens, 256 bytes each.
+//! let kv = FieldSpec::new("kv", "bfloat16")
+//!     .at(0, 0)
+//!     .page_stride(4096)
+//!     .dim(Axis::Token, 16, 256)
+//!     .dim(Axis::Content, 128, 2);
+//! let layout = LayoutBuilder::new()
+//!     .allocation(0, 64 * 4096)
+//!     .pool(0, 64, Some(0))
+//!     .group(GroupSpec::new(0, "full_attention", 16, 0).layer("layer.0", [kv]))
+//!     .build()?;
 //!
-//! let allocations = [(AllocationId::new(0), 4096)];
-//! let (source, destination) = (HostMemory::new(allocations)?, HostMemory::new(allocations)?);
 //! let fabric = Fabric::new();
 //! let (prefill, decode) = (fabric.attach("prefill")?, fabric.attach("decode")?);
-//! let limits = prefill.capabilities().registration();
-//! let plan = RegistrationPlan::of(allocations, limits)?;
-//! let local = Registered::new(&prefill, &plan, |id| source.buffer(id))?;
-//! let remote = Registered::new(&decode, &plan, |id| destination.buffer(id))?;
+//! let (source, destination) = (HostMemory::of_layout(&layout)?, HostMemory::of_layout(&layout)?);
+//! let regions = RegistrationPlan::of_layout(&layout, prefill.capabilities().registration())?;
+//! let local = Registered::new(&prefill, &regions, |id| source.buffer(id))?;
+//! let remote = Registered::new(&decode, &regions, |id| destination.buffer(id))?;
 //!
-//! source.buffer(AllocationId::new(0)).unwrap().write().fill(7);
-//! let copies = [Piece { at: 0, to: 1024, len: 512 }];
+//! // Block 5 of prefill becomes block 9 of decode.
+//! let slots = |id| RawSlots { first_block: Some(0), entries: vec![Some(id)] };
+//! let request = RawRequest {
+//!     id: "r".to_owned(),
+//!     computed_tokens: Some(16),
+//!     tail_aligned: false,
+//!     groups: vec![RawTables { group: 0, source: slots(5), destination: slots(9) }],
+//! };
+//! let pairing = Pairing::new(&layout, &layout)?;
+//! let request = Request::new(&request, &pairing)?;
+//! let plan = pairing.plan(&[request], &Options::default())?.plan;
+//!
+//! let allocation = AllocationId::new(0);
+//! source.buffer(allocation).unwrap().write()[5 * 4096..6 * 4096].fill(7);
 //! let batch = bind(
-//!     copies, Operation::Write, local.regions(), remote.regions(),
+//!     plan.copies(),
+//!     Operation::Write,
+//!     local.regions(),
+//!     remote.regions(),
 //!     prefill.capabilities().submission(),
 //! )?;
 //! let peer = prefill.open("decode")?;
 //! let moved = transfer(&prefill, &peer, &batch, Patience::default(), |_| {})?;
-//! assert_eq!(moved.bytes(), 512);
-//! assert_eq!(destination.buffer(AllocationId::new(0)).unwrap().read()[1024], 7);
+//! assert_eq!(moved.bytes(), 4096);
+//! assert!(destination.buffer(allocation).unwrap().read()[9 * 4096..10 * 4096].iter().all(|b| *b == 7));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 #![forbid(unsafe_code)]
@@ -69,7 +86,7 @@ mod transfer;
 
 pub use address::{Address, AddressError};
 pub use batch::{BoundBatch, Descriptor, Operation, Submission};
-pub use bind::{BindError, ByteCopy, bind};
+pub use bind::{BindError, bind};
 pub use capabilities::{
     Capabilities, DEFAULT_MAX_REGIONS, DEFAULT_OUTSTANDING, DEFAULT_SUBMISSION_BYTES, LimitError,
     RegistrationLimits, SubmissionLimits,
