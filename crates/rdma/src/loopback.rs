@@ -7,6 +7,19 @@ mod flight;
 mod resolve;
 mod table;
 
+#[cfg(test)]
+mod bench;
+#[cfg(test)]
+mod fault_tests;
+#[cfg(test)]
+#[expect(clippy::arithmetic_side_effects, reason = "an overflow fails the test")]
+mod registration_tests;
+#[cfg(test)]
+mod rule_tests;
+#[cfg(test)]
+#[expect(clippy::arithmetic_side_effects, reason = "an overflow fails the test")]
+mod traffic_tests;
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mooncake_pd_layout::ByteSpan;

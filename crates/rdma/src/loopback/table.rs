@@ -79,4 +79,11 @@ impl RegionTable {
         let at = self.entries.partition_point(|entry| entry.end <= address);
         self.entries.get(at).filter(|entry| entry.start <= address)
     }
+
+    /// Addresses of every range, ascending.
+    #[cfg(test)]
+    pub(super) fn ranges(&self) -> Vec<(u64, u64)> {
+        let range = |entry: &Entry| (entry.start, entry.end);
+        self.entries.iter().map(range).collect()
+    }
 }
