@@ -29,14 +29,14 @@ pub(super) struct State<'a> {
 }
 
 /// Axes of one tensor and how it is cut.
-pub(super) struct Tensor {
-    pub(super) axes: Vec<(Axis, u64)>,
+pub(super) struct Tensor<const N: usize> {
+    pub(super) axes: [(Axis, u64); N],
     pub(super) split: RawSplit,
 }
 
 impl State<'_> {
     /// Heads, then value and key in the order the sizes say.
-    pub(super) fn recurrent(&self, place: &str) -> Result<Tensor, ImportError> {
+    pub(super) fn recurrent(&self, place: &str) -> Result<Tensor<3>, ImportError> {
         let [heads, outer, inner] = *self.recurrent else {
             return Err(rank(place, "recurrent state", self.recurrent, 3));
         };
@@ -50,15 +50,13 @@ impl State<'_> {
         agree(place, "key dimension", &self.key_dim.unwrap_or(key), &key)?;
         let stated = self.value_dim.unwrap_or(value);
         agree(place, "value dimension", &stated, &value)?;
-        let matrix = if key_first {
-            [(Axis::Key, outer), (Axis::Value, inner)]
+        let (first, second) = if key_first {
+            (Axis::Key, Axis::Value)
         } else {
-            [(Axis::Value, outer), (Axis::Key, inner)]
+            (Axis::Value, Axis::Key)
         };
-        let mut axes = Vec::from([(Axis::Head, heads)]);
-        axes.extend(matrix);
         Ok(Tensor {
-            axes,
+            axes: [(Axis::Head, heads), (first, outer), (second, inner)],
             split: sharded(Axis::Head, Vec::from([heads])),
         })
     }
@@ -89,7 +87,7 @@ impl State<'_> {
 
     /// Taps and channels in the order the shape has; `parts` are this rank's
     /// channels of q, k and v.
-    pub(super) fn conv(&self, place: &str, parts: [u64; 3]) -> Result<Tensor, ImportError> {
+    pub(super) fn conv(&self, place: &str, parts: [u64; 3]) -> Result<Tensor<2>, ImportError> {
         let [outer, inner] = *self.conv else {
             return Err(rank(place, "convolution state", self.conv, 2));
         };
@@ -110,7 +108,7 @@ impl State<'_> {
             }
         };
         Ok(Tensor {
-            axes: axes.into(),
+            axes,
             split: sharded(Axis::Channel, parts.into()),
         })
     }

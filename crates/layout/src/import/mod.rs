@@ -3,7 +3,8 @@
 //! | `format` or `schema` | engine | reader |
 //! |---|---|---|
 //! | `mooncake-pd-layout/1` | any | [`CacheLayout::from_json`] |
-//! | `vllm-kv-layout/1` | vLLM 0.33 | [`vllm_033`] |
+//! | `vllm-kv-layout/1` | vLLM 0.33 | [`vllm_033`](fn@vllm_033) |
+//! | `vllm-gpu-capture/1` | vLLM 0.26 | [`vllm_026`](fn@vllm_026) |
 //! | `sglang-pd-layout-facts/1` | SGLang 0.5.23 | [`sglang`](fn@sglang) |
 //!
 //! Every reader ends in [`CacheLayout::new`]. Sizes in a report are only
@@ -14,11 +15,15 @@ mod gdn;
 mod sglang;
 mod sglang_field;
 mod sglang_report;
+mod vllm_026;
 mod vllm_033;
 mod vllm_033_report;
+mod vllm_033_state;
+mod vllm_spec;
 
 pub use error::ImportError;
 pub use sglang::sglang;
+pub use vllm_026::vllm_026;
 pub use vllm_033::vllm_033;
 
 use alloc::format;
@@ -60,6 +65,7 @@ pub fn any(json: &str, side: Side) -> Result<CacheLayout, ImportError> {
     match name.as_str() {
         raw::FORMAT => Ok(CacheLayout::from_json(json)?),
         vllm_033::FORMAT => vllm_033(json),
+        vllm_026::FORMAT => vllm_026(json),
         sglang::FORMAT => sglang(json, side),
         _ => Err(ImportError::UnknownFormat { found: name }),
     }

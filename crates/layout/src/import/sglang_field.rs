@@ -154,8 +154,11 @@ impl<'a> Tensor<'a> {
             key_dim: None,
             value_dim: None,
         };
-        let tensor = match self.role {
-            "temporal" => state.recurrent(self.place)?,
+        let (named, split) = match self.role {
+            "temporal" => {
+                let recurrent = state.recurrent(self.place)?;
+                (Vec::from(recurrent.axes), recurrent.split)
+            }
             "conv" => {
                 // Channels outnumber taps.
                 let channels = shape.iter().copied().max().unwrap_or(0);
@@ -163,7 +166,8 @@ impl<'a> Tensor<'a> {
                 if let Some(stated) = &config.conv_shard_groups {
                     agree(self.place, "channels", stated.as_slice(), &parts)?;
                 }
-                state.conv(self.place, parts)?
+                let conv = state.conv(self.place, parts)?;
+                (Vec::from(conv.axes), conv.split)
             }
             _ => {
                 return Err(ImportError::UnknownKind {
@@ -172,8 +176,7 @@ impl<'a> Tensor<'a> {
                 });
             }
         };
-        let dims = tensor
-            .axes
+        let dims = named
             .iter()
             .zip(&axes)
             .map(|((axis, extent), (_, stride))| RawDim {
@@ -182,7 +185,7 @@ impl<'a> Tensor<'a> {
                 stride: *stride,
             })
             .collect();
-        Ok(self.field(dims, Some(tensor.split)))
+        Ok(self.field(dims, Some(split)))
     }
 }
 
