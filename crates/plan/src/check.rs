@@ -1,23 +1,21 @@
 //! The proof every plan passes.
 //!
 //! It looks at every piece of a [`Draft`] and works out anew what each
-//! must be, from the layouts and the requests' tables alone. It walks the pieces
-//! in their canonical order - requests, groups by id, destination addresses,
-//! positions - and advances one counter per contiguous part of a block, so that
-//! its time is linear in pieces, blocks and parts.
+//! must be, from the layouts and the requests' tables alone.
 
-use alloc::vec;
 use alloc::vec::Vec;
 
-use mooncake_pd_layout::{AllocationId, CacheLayout, Group, GroupId};
+use mooncake_pd_layout::{AllocationId, GroupId};
 
 use crate::admission::{Admission, Claim};
 use crate::contract::Contract;
 use crate::draft::{Draft, Piece, Stretch};
-use crate::expected::{Cell, Gap, cells, demanded, is_dead};
+use crate::expected::demanded;
 use crate::leases::Leases;
+use crate::pairing::Pairing;
 use crate::request::{Request, RequestError};
-use crate::select::{Pair, Unfilled};
+use crate::select::Unfilled;
+use crate::walk::{Demand, Walk};
 
 /// Why a draft is not a plan. A fault of the planner, never of its caller.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -97,8 +95,7 @@ pub enum CheckError {
 
 /// What is checked against.
 pub(crate) struct Against<'a> {
-    pub(crate) source: &'a CacheLayout,
-    pub(crate) destination: &'a CacheLayout,
+    pub(crate) pairing: &'a Pairing<'a>,
     pub(crate) requests: &'a [&'a Request],
     pub(crate) leases: Option<&'a Leases>,
     pub(crate) contract: Contract,
@@ -113,7 +110,8 @@ pub(crate) struct Against<'a> {
 /// allocation on each side; and that what is not filled is reported.
 pub(crate) fn prove(draft: &Draft, against: &Against<'_>) -> Result<Vec<Claim>, CheckError> {
     let mut claims = Vec::new();
-    let mut admission = Admission::new(against.source, against.destination, against.leases);
+    let (source, destination) = (against.pairing.source(), against.pairing.destination());
+    let mut admission = Admission::new(source, destination, against.leases);
     for (request, asked) in against.requests.iter().enumerate() {
         admission
             .admit(asked, &mut claims)
@@ -130,45 +128,36 @@ pub(crate) fn prove(draft: &Draft, against: &Against<'_>) -> Result<Vec<Claim>, 
             counted,
         });
     }
-    let mut walk = Walk {
+    let mut rest = Rest {
         stretches: &draft.stretches,
         pieces: &draft.pieces,
         stretch: 0,
         piece: 0,
     };
     let mut unfilled = Vec::new();
-    let groups: Vec<(&Group, Vec<Cell>)> = against
-        .source
-        .groups()
-        .iter()
-        .zip(against.destination.groups())
-        .map(|(source, destination)| (destination, cells(source, destination)))
-        .collect();
     for (request, asked) in against.requests.iter().enumerate() {
-        for (tables, (group, cells)) in asked.tables().iter().zip(&groups) {
-            let (pairs, left) = demanded(group, asked.tokens(), tables);
+        let mut demands = Vec::new();
+        for (tables, expected) in asked.tables().iter().zip(against.pairing.expected()) {
+            let (pairs, left) = demanded(expected.group, asked.tokens(), tables);
+            let group = expected.group.id();
             unfilled.extend(
                 left.into_iter()
                     .map(|(position, destination, reason)| Unfilled {
                         request,
-                        group: group.id(),
+                        group,
                         position,
                         destination,
                         reason,
                     }),
             );
-            let demand = Demand {
-                request,
-                group,
-                cells,
-                pairs: &pairs,
-                against,
-            };
-            walk.group(&demand)?;
+            if !pairs.is_empty() && !expected.cells.is_empty() {
+                demands.push(Demand::new(expected, pairs));
+            }
         }
+        rest.request(request, Walk::new(destination, against.contract, demands))?;
     }
-    if let Some(stretch) = walk.stretches.first() {
-        return Err(stretch_error(walk.stretch, stretch));
+    if let Some(stretch) = rest.stretches.first() {
+        return Err(stretch_error(rest.stretch, stretch));
     }
     if unfilled != draft.unfilled {
         return Err(CheckError::Unfilled {
@@ -189,229 +178,56 @@ fn stretch_error(index: usize, stretch: &Stretch) -> CheckError {
     }
 }
 
-/// What one group of one request must receive.
-struct Demand<'a> {
-    request: usize,
-    group: &'a Group,
-    cells: &'a [Cell],
-    pairs: &'a [Pair],
-    against: &'a Against<'a>,
-}
-
 /// The part of a draft that is still to be looked at.
-struct Walk<'a> {
+struct Rest<'a> {
     stretches: &'a [Stretch],
     pieces: &'a [Piece],
     stretch: usize,
     piece: usize,
 }
 
-/// How far one group of one request is written.
-struct Progress {
-    /// Pairs whose bytes of a cell are written, for each cell.
-    done: Vec<usize>,
-    /// First and last cell of the pieces being walked.
-    first: usize,
-    last: usize,
-    /// Whether the gap after a cell was found dead: within its block, and from
-    /// the last to the first cell of the next.
-    dead_within: Vec<Option<bool>>,
-    dead_across: Vec<Option<bool>>,
-}
-
-impl Walk<'_> {
-    fn group(&mut self, demand: &Demand<'_>) -> Result<(), CheckError> {
-        let cells = demand.cells.len();
-        let mut progress = Progress {
-            done: vec![0; cells],
-            first: 0,
-            last: 0,
-            dead_within: vec![None; cells],
-            dead_across: vec![None; cells],
-        };
-        while let Some((stretch, rest)) = self.stretches.split_first() {
-            if stretch.request != demand.request || stretch.group != demand.group.id() {
+impl Rest<'_> {
+    fn request(&mut self, request: usize, mut walk: Walk<'_>) -> Result<(), CheckError> {
+        while let Some((stretch, later)) = self.stretches.split_first() {
+            if stretch.request != request {
                 break;
             }
-            let Some((pieces, later)) = self.pieces.split_at_checked(stretch.pieces) else {
+            if !walk.enter(stretch) {
+                return Err(stretch_error(self.stretch, stretch));
+            }
+            let Some((mut pieces, rest)) = self.pieces.split_at_checked(stretch.pieces) else {
                 break;
             };
-            for piece in pieces {
-                demand
-                    .piece(stretch, piece, &mut progress)
+            loop {
+                let done = walk.sweep(stretch, pieces);
+                self.piece = self.piece.saturating_add(done);
+                let Some((piece, more)) = pieces.get(done..).and_then(<[Piece]>::split_first)
+                else {
+                    break;
+                };
+                walk.piece(stretch, piece)
                     .map_err(|problem| CheckError::Piece {
                         piece: self.piece,
-                        request: demand.request,
-                        group: demand.group.id(),
+                        request,
+                        group: stretch.group,
                         source_offset: piece.source_offset,
                         destination_offset: piece.destination_offset,
                         len: piece.len,
                         problem,
                     })?;
                 self.piece = self.piece.saturating_add(1);
+                pieces = more;
             }
-            (self.stretches, self.pieces) = (rest, later);
+            (self.stretches, self.pieces) = (later, rest);
             self.stretch = self.stretch.saturating_add(1);
         }
-        for done in &progress.done {
-            if let Some(pair) = demand.pairs.get(*done) {
-                return Err(CheckError::Missing {
-                    request: demand.request,
-                    group: demand.group.id(),
-                    position: pair.position,
-                });
-            }
+        match walk.missing() {
+            Some((group, position)) => Err(CheckError::Missing {
+                request,
+                group,
+                position,
+            }),
+            None => Ok(()),
         }
-        Ok(())
-    }
-}
-
-const WRONG_PLACE: &str = "no block's bytes come there";
-const WRONG_LENGTH: &str = "it ends inside a block's bytes";
-const LIVE_GAP: &str = "it covers bytes that must not be touched";
-
-impl Demand<'_> {
-    /// Advances over the cells that one piece writes.
-    #[inline]
-    fn piece(
-        &self,
-        stretch: &Stretch,
-        piece: &Piece,
-        progress: &mut Progress,
-    ) -> Result<(), &'static str> {
-        let first = self
-            .starting_cell(stretch, piece, progress)
-            .ok_or(WRONG_PLACE)?;
-        let (mut cell, mut index) = (first, progress.done.get(first).copied().unwrap_or(0));
-        let (mut source, mut destination) = (piece.source_offset, piece.destination_offset);
-        let mut left = piece.len;
-        progress.first = first;
-        loop {
-            let (expected, pair) = self.get(cell, index).ok_or(WRONG_PLACE)?;
-            if expected.source_at(pair) != source
-                || expected.destination_at(pair) != destination
-                || expected.source != stretch.source
-                || expected.destination != stretch.destination
-            {
-                return Err(WRONG_PLACE);
-            }
-            left = left.checked_sub(expected.len).ok_or(WRONG_LENGTH)?;
-            source = source.saturating_add(expected.len);
-            destination = destination.saturating_add(expected.len);
-            if let Some(done) = progress.done.get_mut(cell) {
-                *done = done.saturating_add(1);
-            }
-            progress.last = cell;
-            if left == 0 {
-                return Ok(());
-            }
-            let gap = self.next(&mut cell, &mut index, first, destination, progress)?;
-            left = left.checked_sub(gap).ok_or(LIVE_GAP)?;
-            source = source.saturating_add(gap);
-            destination = destination.saturating_add(gap);
-        }
-    }
-
-    fn get(&self, cell: usize, index: usize) -> Option<(&Cell, &Pair)> {
-        Some((self.cells.get(cell)?, self.pairs.get(index)?))
-    }
-
-    /// The cell a piece starts with: the one the last piece started with, for
-    /// the next block, or else the one after the last.
-    fn starting_cell(
-        &self,
-        stretch: &Stretch,
-        piece: &Piece,
-        progress: &Progress,
-    ) -> Option<usize> {
-        [progress.first, progress.last.saturating_add(1)]
-            .into_iter()
-            .find(|cell| {
-                progress
-                    .done
-                    .get(*cell)
-                    .and_then(|done| self.get(*cell, *done))
-                    .is_some_and(|(cell, pair)| {
-                        cell.destination == stretch.destination
-                            && cell.destination_at(pair) == piece.destination_offset
-                    })
-            })
-    }
-
-    /// Moves on to the demanded bytes that follow `end`, in the same block or
-    /// in the next; the gap before them, which must be dead.
-    fn next(
-        &self,
-        cell: &mut usize,
-        index: &mut usize,
-        first: usize,
-        end: u64,
-        progress: &mut Progress,
-    ) -> Result<u64, &'static str> {
-        let start = |(cell, pair): (&Cell, &Pair)| cell.destination_at(pair);
-        let (after, next_index) = (cell.saturating_add(1), index.saturating_add(1));
-        let within = self
-            .get(after, *index)
-            .filter(|_| progress.done.get(after) == Some(index))
-            .filter(|(next, _)| {
-                self.cells
-                    .get(*cell)
-                    .is_some_and(|c| c.destination == next.destination)
-            })
-            .map(start)
-            .filter(|start| *start >= end);
-        let across = self
-            .get(first, next_index)
-            .map(start)
-            .filter(|start| *start >= end);
-        let (to, memo) = match (within, across) {
-            (Some(within), across) if across.is_none_or(|across| within < across) => {
-                (within, progress.dead_within.get_mut(*cell))
-            }
-            (_, Some(across)) => (across, progress.dead_across.get_mut(*cell)),
-            _ => return Err(WRONG_LENGTH),
-        };
-        let from = *cell;
-        let is_within = within == Some(to);
-        let owners = if is_within { *index } else { next_index };
-        let gap = to.saturating_sub(end);
-        if gap > 0 {
-            let Contract::BridgeDead { max_gap } = self.against.contract else {
-                return Err(LIVE_GAP);
-            };
-            let dead = gap <= max_gap.get()
-                && *memo
-                    .ok_or(LIVE_GAP)?
-                    .get_or_insert_with(|| self.is_dead(from, (end, to), *index, owners));
-            if !dead {
-                return Err(LIVE_GAP);
-            }
-        }
-        if is_within {
-            *cell = after;
-        } else {
-            (*cell, *index) = (first, next_index);
-        }
-        Ok(gap)
-    }
-
-    fn is_dead(&self, cell: usize, span: (u64, u64), index: usize, next: usize) -> bool {
-        let Some((cell, pair)) = self.get(cell, index) else {
-            return false;
-        };
-        let Some(last) = self.pairs.get(next) else {
-            return false;
-        };
-        let (first_id, last_id) = (pair.destination, last.destination);
-        let adjacent = last_id == first_id || Some(last_id) == first_id.checked_add(1);
-        let gap = Gap {
-            allocation: cell.destination,
-            start: span.0,
-            end: span.1,
-            first_id,
-            last_id,
-            stride: cell.destination_stride,
-        };
-        adjacent && is_dead(self.against.destination, self.group, gap)
     }
 }

@@ -2,7 +2,7 @@
 //! axes and strides, not from the runs that lowering uses.
 
 use alloc::vec::Vec;
-use mooncake_pd_layout::{AllocationId, CacheLayout, Dim, Field, Group};
+use mooncake_pd_layout::{AllocationId, CacheLayout, Dim, Field, Group, GroupId};
 
 use crate::select::Pair;
 use crate::slots::live;
@@ -70,7 +70,7 @@ fn bytes(field: &Field) -> u64 {
 }
 
 /// All cells of the layers both sides have, by destination address.
-pub(crate) fn cells(source: &Group, destination: &Group) -> Vec<Cell> {
+fn cells(source: &Group, destination: &Group) -> Vec<Cell> {
     let mut cells = Vec::new();
     for (layer, to) in destination.fields() {
         let from = source
@@ -145,6 +145,60 @@ pub(crate) fn demanded(
     (pairs, unfilled)
 }
 
+/// Most comparisons of gaps with fields when a pairing is made; beyond it gaps
+/// count as live.
+const MAX_COMPARISONS: usize = 1 << 22;
+
+/// One group as the check knows it.
+#[derive(Clone, Debug)]
+pub(crate) struct Expected<'a> {
+    pub(crate) group: &'a Group,
+    pub(crate) cells: Vec<Cell>,
+    /// For each cell: whether the gap to the next cell of its block is dead.
+    pub(crate) dead: Vec<bool>,
+}
+
+impl<'a> Expected<'a> {
+    pub(crate) fn new(source: &Group, group: &'a Group, layout: &CacheLayout) -> Self {
+        let cells = cells(source, group);
+        let fields = layout
+            .groups()
+            .iter()
+            .map(|group| group.fields().count())
+            .sum();
+        let affordable = cells
+            .len()
+            .checked_mul(fields)
+            .is_some_and(|all| all <= MAX_COMPARISONS);
+        let next = cells.iter().skip(1).map(Some).chain([None]);
+        let dead = cells
+            .iter()
+            .zip(next)
+            .map(|(cell, next)| {
+                let start = cell.destination_base.saturating_add(cell.len);
+                next.filter(|next| affordable && next.destination == cell.destination)
+                    .map(|next| next.destination_base)
+                    .filter(|end| *end > start)
+                    .is_some_and(|end| {
+                        let owner = (0, group.id());
+                        let stride = cell.destination_stride;
+                        let allocation = cell.destination;
+                        let gap = Gap {
+                            allocation,
+                            start,
+                            end,
+                            stride,
+                            first: owner,
+                            last: owner,
+                        };
+                        is_dead(layout, group, gap)
+                    })
+            })
+            .collect();
+        Self { group, cells, dead }
+    }
+}
+
 /// Bytes between a block's demanded bytes, or between those of two blocks that
 /// follow each other.
 #[derive(Clone, Copy, Debug)]
@@ -152,16 +206,17 @@ pub(crate) struct Gap {
     pub(crate) allocation: AllocationId,
     pub(crate) start: u64,
     pub(crate) end: u64,
-    /// The block it begins in and the one it ends in; the request owns both.
-    pub(crate) first_id: u32,
-    pub(crate) last_id: u32,
     /// Bytes from block to block of what lies around it.
     pub(crate) stride: u64,
+    /// The block it begins in and the one it ends in, each with the group for
+    /// which the request owns it.
+    pub(crate) first: (u32, GroupId),
+    pub(crate) last: (u32, GroupId),
 }
 
-/// Whether the bytes of a gap may be overwritten, for its block and for every
-/// other block of the pool that lies as it does: no byte is of the group's own
-/// fields, of a block besides the gap's, or of another pool.
+/// Whether the bytes of a gap may be overwritten, for its blocks and for all
+/// others of the pool that lie as they do: no byte is of a field of the group
+/// that owns its block, of a block besides the gap's, or of another pool.
 pub(crate) fn is_dead(layout: &CacheLayout, group: &Group, gap: Gap) -> bool {
     let capacity = |group: &Group| {
         layout
@@ -169,7 +224,7 @@ pub(crate) fn is_dead(layout: &CacheLayout, group: &Group, gap: Gap) -> bool {
             .map_or(0, |pool| i128::from(pool.capacity()))
     };
     let reach = capacity(group).saturating_sub(1);
-    let (first, last) = (i128::from(gap.first_id), i128::from(gap.last_id));
+    let (first, last) = (i128::from(gap.first.0), i128::from(gap.last.0));
     let (start, end) = (i128::from(gap.start), i128::from(gap.end));
     // Where such gaps lie over all blocks.
     let moved = reach.saturating_mul(i128::from(gap.stride));
@@ -177,6 +232,9 @@ pub(crate) fn is_dead(layout: &CacheLayout, group: &Group, gap: Gap) -> bool {
     layout.groups().iter().all(|other| {
         let same_ids = other.pool() == group.pool();
         let others = capacity(other).saturating_sub(1);
+        let owned = |id: i128| {
+            (id == first && other.id() != gap.first.1) || (id == last && other.id() != gap.last.1)
+        };
         other
             .fields()
             .filter(|(_, field)| field.allocation() == gap.allocation)
@@ -205,16 +263,16 @@ pub(crate) fn is_dead(layout: &CacheLayout, group: &Group, gap: Gap) -> bool {
                         .saturating_sub(from)
                         .saturating_sub(i128::from(len))
                         .div_euclid(stride)
-                        .saturating_add(1);
+                        .saturating_add(1)
+                        .max(first.saturating_sub(reach));
                     let high = end
                         .saturating_sub(from)
                         .saturating_sub(1)
-                        .div_euclid(stride);
-                    let exists = low <= high
-                        && low <= last.saturating_add(reach)
-                        && high >= first.saturating_sub(reach);
-                    let owned = other.id() != group.id() && low >= first && high <= last;
-                    if exists && !owned {
+                        .div_euclid(stride)
+                        .min(last.saturating_add(reach));
+                    // A gap of two blocks meets at most two ids that may be owned.
+                    let few = high.saturating_sub(low) <= 1;
+                    if low <= high && !(few && owned(low) && owned(high)) {
                         return false;
                     }
                 }

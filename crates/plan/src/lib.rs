@@ -43,6 +43,7 @@ mod shared;
 mod slots;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod walk;
 
 pub use check::CheckError;
 pub use contract::{BoundsGrade, Contract};

@@ -6,6 +6,8 @@ use core::fmt;
 use mooncake_pd_layout::{CacheLayout, Difference, Group, GroupId, LayerId, MAX_SEGMENTS, compare};
 
 use crate::atom::{Atom, atoms};
+use crate::expected::Expected;
+use crate::lower::dead_gaps;
 
 /// Two layouts between which nothing can be moved.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,6 +58,8 @@ pub(crate) struct GroupPair<'a> {
     pub(crate) destination: &'a Group,
     /// By destination address.
     pub(crate) atoms: Vec<Atom>,
+    /// For each atom: whether the gap to the next one is dead.
+    pub(crate) dead: Vec<bool>,
     /// Payload bytes of one block over all common layers.
     pub(crate) payload: u64,
     /// Layers that only the destination has.
@@ -69,6 +73,8 @@ pub struct Pairing<'a> {
     source: &'a CacheLayout,
     destination: &'a CacheLayout,
     groups: Vec<GroupPair<'a>>,
+    /// What the check expects, worked out without `groups`.
+    expected: Vec<Expected<'a>>,
     notes: Vec<Difference>,
 }
 
@@ -88,7 +94,7 @@ impl<'a> Pairing<'a> {
         let mut groups = Vec::new();
         let mut pieces = 0_usize;
         for (from, to) in source.groups().iter().zip(destination.groups()) {
-            let pair = group_pair(from, to);
+            let pair = group_pair(from, to, destination);
             pieces = pieces.saturating_add(pair.atoms.len());
             if pieces > MAX_SEGMENTS {
                 return Err(PairingError::TooManyPieces {
@@ -97,10 +103,17 @@ impl<'a> Pairing<'a> {
             }
             groups.push(pair);
         }
+        let expected = source
+            .groups()
+            .iter()
+            .zip(destination.groups())
+            .map(|(from, to)| Expected::new(from, to, destination))
+            .collect();
         Ok(Self {
             source,
             destination,
             groups,
+            expected,
             notes: differences,
         })
     }
@@ -124,6 +137,10 @@ impl<'a> Pairing<'a> {
         &self.notes
     }
 
+    pub(crate) fn expected(&self) -> &[Expected<'a>] {
+        &self.expected
+    }
+
     pub(crate) fn group(&self, id: GroupId) -> Option<&GroupPair<'a>> {
         let at = self
             .groups
@@ -133,11 +150,16 @@ impl<'a> Pairing<'a> {
     }
 }
 
-fn group_pair<'a>(source: &'a Group, destination: &'a Group) -> GroupPair<'a> {
+fn group_pair<'a>(
+    source: &'a Group,
+    destination: &'a Group,
+    layout: &CacheLayout,
+) -> GroupPair<'a> {
     let mut pair = GroupPair {
         source,
         destination,
         atoms: Vec::new(),
+        dead: Vec::new(),
         payload: 0,
         local: Vec::new(),
     };
@@ -155,5 +177,6 @@ fn group_pair<'a>(source: &'a Group, destination: &'a Group) -> GroupPair<'a> {
     }
     pair.atoms
         .sort_by_key(|atom| (atom.destination, atom.destination_start));
+    pair.dead = dead_gaps(&pair.atoms, layout, destination);
     pair
 }

@@ -10,7 +10,7 @@ use crate::check::{Against, CheckError, prove};
 use crate::contract::{BoundsGrade, Contract};
 use crate::draft::{Draft, Piece, Stretch};
 use crate::leases::Leases;
-use crate::lower::lower;
+use crate::lower::Lowering;
 use crate::pairing::Pairing;
 use crate::request::{Request, RequestError, Tokens};
 use crate::select::{Pair, Unfilled, select};
@@ -132,13 +132,14 @@ impl Section {
         self.payload.saturating_mul(pairs)
     }
 
-    /// Copies.
+    /// Copies that begin in it. A copy may run on into the next group, where
+    /// that group's first block follows this one's last on both sides.
     #[must_use]
     pub const fn copies(&self) -> u64 {
         self.copies
     }
 
-    /// Bytes of all copies.
+    /// Bytes of the copies that begin in it.
     #[must_use]
     pub const fn bytes(&self) -> u64 {
         self.bytes
@@ -282,7 +283,9 @@ impl Pairing<'_> {
     #[must_use]
     pub fn draft(&self, requests: &[&Request], contract: Contract) -> Draft {
         let mut draft = Draft::default();
+        let mut lowering = Lowering::new(self.destination(), contract);
         for (index, request) in requests.iter().enumerate() {
+            lowering.next_request();
             for tables in request.tables() {
                 let Some(group) = self.group(tables.group()) else {
                     continue;
@@ -302,14 +305,7 @@ impl Pairing<'_> {
                         });
                     },
                 );
-                lower(
-                    index,
-                    group,
-                    self.destination(),
-                    &pairs,
-                    contract,
-                    &mut draft,
-                );
+                lowering.lower(index, group, &pairs, &mut draft);
             }
         }
         draft
@@ -328,8 +324,7 @@ impl Pairing<'_> {
         let claims = prove(
             &draft,
             &Against {
-                source: self.source(),
-                destination: self.destination(),
+                pairing: self,
                 requests,
                 leases: options.leases,
                 contract: options.contract,

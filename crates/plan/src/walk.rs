@@ -1,0 +1,396 @@
+//! Following a draft's pieces through what one request must receive.
+//!
+//! Pieces are walked in their canonical order: groups by id, destination
+//! addresses, positions. One counter per contiguous part of a block advances
+//! with them, so that the time is linear in pieces, blocks and parts; blocks that
+//! follow each other and are copied by one piece are passed in one step.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use mooncake_pd_layout::{CacheLayout, GroupId};
+
+use crate::contract::Contract;
+use crate::draft::{Piece, Stretch};
+use crate::expected::{Cell, Expected, Gap, is_dead};
+use crate::select::Pair;
+
+const WRONG_PLACE: &str = "no block's bytes come there";
+const WRONG_LENGTH: &str = "it ends inside a block's bytes";
+const LIVE_GAP: &str = "it covers bytes that must not be touched";
+
+/// What one group of one request must receive, and how far it is written.
+pub(crate) struct Demand<'a> {
+    expected: &'a Expected<'a>,
+    pairs: Vec<Pair>,
+    /// For each pair: how many of those after it follow it block by block on
+    /// both sides.
+    follow: Vec<usize>,
+    /// For each cell: pairs whose bytes are written.
+    done: Vec<usize>,
+    /// First and last cell of the pieces being walked.
+    first: usize,
+    last: usize,
+}
+
+impl<'a> Demand<'a> {
+    pub(crate) fn new(expected: &'a Expected<'a>, pairs: Vec<Pair>) -> Self {
+        let mut follow = vec![0_usize; pairs.len()];
+        let mut next: Option<(&Pair, usize)> = None;
+        for (pair, follow) in pairs.iter().zip(&mut follow).rev() {
+            if let Some((after, more)) = next
+                && pair.source.checked_add(1) == Some(after.source)
+                && pair.destination.checked_add(1) == Some(after.destination)
+            {
+                *follow = more.saturating_add(1);
+            }
+            next = Some((pair, *follow));
+        }
+        let done = vec![0; expected.cells.len()];
+        Self {
+            expected,
+            pairs,
+            follow,
+            done,
+            first: 0,
+            last: 0,
+        }
+    }
+
+    fn id(&self) -> GroupId {
+        self.expected.group.id()
+    }
+
+    fn get(&self, cell: usize, index: usize) -> Option<(&'a Cell, &Pair)> {
+        Some((self.expected.cells.get(cell)?, self.pairs.get(index)?))
+    }
+
+    /// Where a cell of a pair is written, unless it is done or not yet due.
+    fn due(&self, cell: usize, index: usize) -> Option<u64> {
+        let (found, pair) = self.get(cell, index)?;
+        (self.done.get(cell) == Some(&index)).then(|| found.destination_at(pair))
+    }
+
+    /// The cell a piece starts with: the one the last piece started with, for
+    /// the next block, or else the one after the last.
+    fn starting_cell(&self, stretch: &Stretch, piece: &Piece) -> Option<usize> {
+        [self.first, self.last.saturating_add(1)]
+            .into_iter()
+            .find(|cell| {
+                let index = self.done.get(*cell).copied().unwrap_or(0);
+                self.get(*cell, index).is_some_and(|(found, pair)| {
+                    found.destination == stretch.destination
+                        && found.destination_at(pair) == piece.destination_offset
+                })
+            })
+    }
+
+    /// Bytes from block to block of a range of cells, where it is the same on
+    /// both sides.
+    fn common_stride(&self, first: usize, last: usize) -> Option<u64> {
+        let cells = self.expected.cells.get(first..=last)?;
+        let stride = cells.first()?.destination_stride;
+        cells
+            .iter()
+            .all(|cell| cell.destination_stride == stride && cell.source_stride == stride)
+            .then_some(stride)
+    }
+}
+
+/// Follows the pieces of one request.
+pub(crate) struct Walk<'a> {
+    layout: &'a CacheLayout,
+    contract: Contract,
+    demands: Vec<Demand<'a>>,
+    /// The group of the stretch being walked.
+    current: usize,
+}
+
+/// Where a piece has come to.
+#[derive(Clone, Copy)]
+struct Cursor {
+    demand: usize,
+    cell: usize,
+    index: usize,
+    source: u64,
+    destination: u64,
+    left: u64,
+}
+
+/// What may follow the bytes a piece has come to.
+#[derive(Clone, Copy)]
+enum Step {
+    /// The next cell of the same block.
+    Within,
+    /// The piece's first cell in the next block.
+    Across,
+    /// The first cell of the next group.
+    NextGroup,
+}
+
+impl<'a> Walk<'a> {
+    pub(crate) const fn new(
+        layout: &'a CacheLayout,
+        contract: Contract,
+        demands: Vec<Demand<'a>>,
+    ) -> Self {
+        Self {
+            layout,
+            contract,
+            demands,
+            current: 0,
+        }
+    }
+
+    /// Moves on to the stretch's group, which must not come before.
+    pub(crate) fn enter(&mut self, stretch: &Stretch) -> bool {
+        let ahead = self.demands.iter().skip(self.current);
+        match ahead
+            .clone()
+            .position(|demand| demand.id() == stretch.group)
+        {
+            Some(steps) => {
+                self.current = self.current.saturating_add(steps);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// A group and a position that are not written completely.
+    pub(crate) fn missing(&self) -> Option<(GroupId, u64)> {
+        self.demands.iter().find_map(|demand| {
+            let pair = demand
+                .done
+                .iter()
+                .find_map(|done| demand.pairs.get(*done))?;
+            Some((demand.id(), pair.position))
+        })
+    }
+
+    /// Advances over leading pieces that are one cell of one block each; how
+    /// many there were.
+    pub(crate) fn sweep(&mut self, stretch: &Stretch, pieces: &[Piece]) -> usize {
+        let Some(demand) = self.demands.get_mut(self.current) else {
+            return 0;
+        };
+        let Some(first) = pieces
+            .first()
+            .and_then(|piece| demand.starting_cell(stretch, piece))
+        else {
+            return 0;
+        };
+        let (Some(cell), Some(done)) =
+            (demand.expected.cells.get(first), demand.done.get_mut(first))
+        else {
+            return 0;
+        };
+        if cell.source != stretch.source || cell.destination != stretch.destination {
+            return 0;
+        }
+        let pairs = demand.pairs.get(*done..).unwrap_or_default();
+        let count = pieces
+            .iter()
+            .zip(pairs)
+            .take_while(|(piece, pair)| {
+                piece.len == cell.len
+                    && piece.source_offset == cell.source_at(pair)
+                    && piece.destination_offset == cell.destination_at(pair)
+            })
+            .count();
+        if count > 0 {
+            *done = done.saturating_add(count);
+            (demand.first, demand.last) = (first, first);
+        }
+        count
+    }
+
+    /// Advances over the cells that one piece writes.
+    pub(crate) fn piece(&mut self, stretch: &Stretch, piece: &Piece) -> Result<(), &'static str> {
+        let demand = self.demands.get_mut(self.current).ok_or(WRONG_PLACE)?;
+        let cell = demand.starting_cell(stretch, piece).ok_or(WRONG_PLACE)?;
+        demand.first = cell;
+        let mut at = Cursor {
+            demand: self.current,
+            cell,
+            index: demand.done.get(cell).copied().ok_or(WRONG_PLACE)?,
+            source: piece.source_offset,
+            destination: piece.destination_offset,
+            left: piece.len,
+        };
+        loop {
+            let demand = self.demands.get_mut(at.demand).ok_or(WRONG_PLACE)?;
+            let (expected, pair) = demand.get(at.cell, at.index).ok_or(WRONG_PLACE)?;
+            if expected.source_at(pair) != at.source
+                || expected.destination_at(pair) != at.destination
+                || expected.source != stretch.source
+                || expected.destination != stretch.destination
+            {
+                return Err(WRONG_PLACE);
+            }
+            at.left = at.left.checked_sub(expected.len).ok_or(WRONG_LENGTH)?;
+            at.source = at.source.saturating_add(expected.len);
+            at.destination = at.destination.saturating_add(expected.len);
+            *demand.done.get_mut(at.cell).ok_or(WRONG_PLACE)? = at.index.saturating_add(1);
+            demand.last = at.cell;
+            if at.left == 0 {
+                return Ok(());
+            }
+            self.advance(&mut at)?;
+        }
+    }
+
+    /// Moves the cursor to the demanded bytes that follow.
+    fn advance(&mut self, at: &mut Cursor) -> Result<(), &'static str> {
+        let demand = self.demands.get(at.demand).ok_or(WRONG_PLACE)?;
+        let (step, to) = self.follows(at).ok_or(WRONG_LENGTH)?;
+        let gap = to.checked_sub(at.destination).ok_or(WRONG_LENGTH)?;
+        if gap > 0 && !self.may_bridge(at, step, to, gap) {
+            return Err(LIVE_GAP);
+        }
+        at.left = at.left.checked_sub(gap).ok_or(LIVE_GAP)?;
+        let row = at.destination;
+        at.source = at.source.saturating_add(gap);
+        at.destination = to;
+        match step {
+            Step::Within => at.cell = at.cell.saturating_add(1),
+            Step::NextGroup => {
+                at.demand = at.demand.saturating_add(1);
+                (at.cell, at.index) = (0, 0);
+                if let Some(next) = self.demands.get_mut(at.demand) {
+                    next.first = 0;
+                }
+            }
+            Step::Across => {
+                let first = demand.first;
+                let (_, pair) = demand.get(first, at.index).ok_or(WRONG_PLACE)?;
+                let start = demand
+                    .expected
+                    .cells
+                    .get(first)
+                    .map(|cell| cell.destination_at(pair));
+                let len = row.saturating_sub(start.unwrap_or(row));
+                let last = at.cell;
+                (at.cell, at.index) = (first, at.index.saturating_add(1));
+                self.repeat(at, last, len)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Passes all but the last of the blocks that repeat the one before: a
+    /// block's bytes, `len` from the first to the last cell, one stride further
+    /// on both sides.
+    fn repeat(&mut self, at: &mut Cursor, last: usize, len: u64) -> Result<(), &'static str> {
+        let demand = self.demands.get_mut(at.demand).ok_or(WRONG_PLACE)?;
+        let (first, index) = (at.cell, at.index);
+        let Some(stride) = demand.common_stride(first, last) else {
+            return Ok(());
+        };
+        let ahead = demand.follow.get(index).copied().unwrap_or(0);
+        let whole = at
+            .left
+            .checked_sub(len)
+            .and_then(|rest| rest.checked_div(stride))
+            .and_then(|blocks| usize::try_from(blocks).ok())
+            .unwrap_or(0);
+        let blocks = ahead.min(whole);
+        let cells = demand.done.get_mut(first..=last).ok_or(WRONG_PLACE)?;
+        if blocks == 0 || cells.iter().any(|done| *done != index) {
+            return Ok(());
+        }
+        let index = index.saturating_add(blocks);
+        cells.fill(index);
+        let bytes = u64::try_from(blocks)
+            .unwrap_or(u64::MAX)
+            .saturating_mul(stride);
+        at.index = index;
+        at.source = at.source.saturating_add(bytes);
+        at.destination = at.destination.saturating_add(bytes);
+        at.left = at.left.saturating_sub(bytes);
+        Ok(())
+    }
+
+    /// The nearest demanded bytes at or after the cursor.
+    fn follows(&self, at: &Cursor) -> Option<(Step, u64)> {
+        let demand = self.demands.get(at.demand)?;
+        let next = at.index.saturating_add(1);
+        let after = at.cell.saturating_add(1);
+        let same = |cell: usize| {
+            let allocation = |cell| {
+                demand
+                    .expected
+                    .cells
+                    .get(cell)
+                    .map(|c: &Cell| c.destination)
+            };
+            allocation(cell) == allocation(at.cell)
+        };
+        let within = demand.due(after, at.index).filter(|_| same(after));
+        let across = demand.due(demand.first, next);
+        let group = || self.demands.get(at.demand.checked_add(1)?)?.due(0, 0);
+        let beyond = if next == demand.pairs.len() {
+            group()
+        } else {
+            None
+        };
+        [
+            (Step::Within, within),
+            (Step::Across, across),
+            (Step::NextGroup, beyond),
+        ]
+        .into_iter()
+        .filter_map(|(step, start)| Some((step, start?)))
+        .filter(|(_, start)| *start >= at.destination)
+        .min_by_key(|(_, start)| *start)
+    }
+
+    /// Whether the contract lets a piece run over the gap before `to`.
+    fn may_bridge(&self, at: &Cursor, step: Step, to: u64, len: u64) -> bool {
+        let Contract::BridgeDead { max_gap } = self.contract else {
+            return false;
+        };
+        let Some(demand) = self.demands.get(at.demand) else {
+            return false;
+        };
+        if len > max_gap.get() {
+            return false;
+        }
+        let (next, index) = match step {
+            Step::Within => {
+                return demand.expected.dead.get(at.cell).copied().unwrap_or(false);
+            }
+            Step::Across => (demand, at.index.saturating_add(1)),
+            Step::NextGroup => match self.demands.get(at.demand.saturating_add(1)) {
+                Some(next) => (next, 0),
+                None => return false,
+            },
+        };
+        let (Some((cell, pair)), Some(last)) =
+            (demand.get(at.cell, at.index), next.pairs.get(index))
+        else {
+            return false;
+        };
+        let group = demand.expected.group;
+        let next_stride = next
+            .expected
+            .cells
+            .first()
+            .map(|cell| cell.destination_stride);
+        pair.destination.checked_add(1) == Some(last.destination)
+            && next.expected.group.pool() == group.pool()
+            && next_stride == Some(cell.destination_stride)
+            && is_dead(
+                self.layout,
+                group,
+                Gap {
+                    allocation: cell.destination,
+                    start: at.destination,
+                    end: to,
+                    stride: cell.destination_stride,
+                    first: (pair.destination, demand.id()),
+                    last: (last.destination, next.id()),
+                },
+            )
+    }
+}
