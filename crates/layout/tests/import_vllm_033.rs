@@ -12,7 +12,9 @@ use std::fs;
 use std::path::PathBuf;
 
 use mooncake_pd_layout::import::{Side, any, vllm_033};
-use mooncake_pd_layout::{Axis, CacheLayout, Field, GroupId, GroupKind, LayerId, Split};
+use mooncake_pd_layout::{
+    Axis, CacheLayout, Difference, Field, GroupId, GroupKind, LayerId, Split, compare,
+};
 use serde_json::Value;
 
 fn folder() -> PathBuf {
@@ -55,18 +57,8 @@ fn all_forty_layouts_import_and_both_sides_agree_but_for_the_pool() {
             producer.pools()[0].capacity(),
             consumer.pools()[0].capacity()
         );
-        assert_eq!(producer.content(), consumer.content());
-        assert_eq!(producer.groups().len(), consumer.groups().len());
-        for (a, b) in producer.groups().iter().zip(consumer.groups()) {
-            assert_eq!(
-                (a.kind(), a.tokens_per_block()),
-                (b.kind(), b.tokens_per_block())
-            );
-            assert!(a.layers().keys().eq(b.layers().keys()));
-            for ((_, a), (_, b)) in a.fields().zip(b.fields()) {
-                assert_eq!((a.dims(), a.split()), (b.dims(), b.split()));
-            }
-        }
+        assert_eq!(compare(&producer, &consumer), [], "{model}");
+        assert_eq!(producer.fingerprint(), consumer.fingerprint(), "{model}");
         assert_eq!(
             any(&text(&format!("{model}.json")), Side::Decode),
             Ok(producer)
@@ -252,13 +244,15 @@ fn fields_begin_where_the_engine_registered_their_layer() {
             let layout = import(&name);
             let regions = oracle[side]["regions"].as_array().unwrap();
             for region in regions {
-                let Some(group) = region["group_index"].as_u64() else {
-                    continue;
-                };
-                let group = layout
-                    .group(GroupId::new(u32::try_from(group).unwrap()))
-                    .unwrap();
                 let layer = LayerId::new(region["layer_name"].as_str().unwrap());
+                // A region shared by groups is named after a layer of one.
+                let shared = region["shared_group_ids"].as_array().unwrap();
+                let group = shared
+                    .iter()
+                    .map(|id| GroupId::new(u32::try_from(id.as_u64().unwrap()).unwrap()))
+                    .filter_map(|id| layout.group(id))
+                    .find(|group| group.layers().contains_key(&layer))
+                    .unwrap();
                 let first = &group.layers().get(&layer).unwrap().fields()[0];
                 assert_eq!(region["base_off"], first.offset().get(), "{name} {layer}");
                 let pages = u64::from(group.expansion().pages_per_block().get());
@@ -274,5 +268,37 @@ fn fields_begin_where_the_engine_registered_their_layer() {
             }
         }
     }
-    assert!(compared > 1_000, "{compared}");
+    assert_eq!(compared, 2_320);
+}
+
+#[test]
+fn c29_kernel_pages_are_incompatible_only_where_they_move_bytes() {
+    for (model, split, incompatible) in [
+        ("qwen3.5-0.8b", "qwen3.5-0.8b-flashinfer", true),
+        (
+            "qwen3.5-397b-a17b-tp8",
+            "qwen3.5-397b-a17b-tp8-flashinfer",
+            false,
+        ),
+    ] {
+        let differences = compare(&import(model), &import(split));
+        let found = differences.iter().any(Difference::is_incompatible);
+        assert_eq!(found, incompatible, "{model}: {differences:?}");
+    }
+}
+
+#[test]
+fn groups_are_numbered_among_those_that_are_transferred() {
+    let mut report: Value = serde_json::from_str(&text("qwen3.5-0.8b.json")).unwrap();
+    report["groups"][1]["enable_kv_transfer"] = false.into();
+    let layout = vllm_033(&report.to_string()).unwrap();
+    let ids: Vec<_> = layout
+        .groups()
+        .iter()
+        .map(|group| group.id().get())
+        .collect();
+    assert_eq!(ids, [0, 1, 2]);
+    assert_eq!(layout.groups()[2].kind(), GroupKind::FullAttention);
+    let second = layout.groups()[1].layers().keys().next().unwrap();
+    assert_eq!(second.as_str(), "language_model.model.layers.2.linear_attn");
 }
