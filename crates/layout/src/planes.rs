@@ -226,6 +226,17 @@ impl Planes {
                 {
                     return Err(strip.member.scattered());
                 }
+                // Fewer blocks would pull it apart into a plane of its own.
+                if let Some(first) = plane.first()
+                    && strip.start.saturating_sub(first.start) >= own.stride()
+                {
+                    return Err(ResizeError::Skewed {
+                        first: first.member.place(),
+                        second: strip.member.place(),
+                        stride: own.stride(),
+                        allocation,
+                    });
+                }
             }
             if let Some(previous) = previous
                 && change.from == 1

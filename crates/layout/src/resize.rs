@@ -63,6 +63,20 @@ pub enum ResizeError {
         /// The other, or the same where its own parts are meant.
         second: Box<FieldPlace>,
     },
+    /// A block's fields are in one plane, but not in one row of it.
+    #[error(
+        "{first} and {second} share a plane in allocation {allocation}, but block 0 of the second is a row of {stride} bytes or more after the first's"
+    )]
+    Skewed {
+        /// The field that starts the plane.
+        first: Box<FieldPlace>,
+        /// The field further on.
+        second: Box<FieldPlace>,
+        /// Bytes from one block to the next.
+        stride: u64,
+        /// Where.
+        allocation: AllocationId,
+    },
     /// Parts of a block are neither in one row nor a plane apart.
     #[error(
         "parts of a block of {place} are neither in one row of {stride} bytes nor evenly apart"

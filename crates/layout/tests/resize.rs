@@ -224,6 +224,12 @@ fn what_can_not_be_resized_is_refused() {
     let error = scattered.resized(POOL, 5).unwrap_err();
     assert!(matches!(error, ResizeError::Scattered { .. }), "{error}");
 
+    // Block 0 of `b` is between blocks 1 and 2 of `a`.
+    let skewed = [bytes("a", 0, 100, 50), bytes("b", 160, 100, 30)];
+    let skewed = layout(2000, 10).group(group(0, 0, skewed)).build().unwrap();
+    let error = skewed.resized(POOL, 5).unwrap_err();
+    assert!(matches!(error, ResizeError::Skewed { .. }), "{error}");
+
     let beyond = built.resized(POOL, u32::MAX).unwrap();
     assert_eq!(
         beyond.allocations()[0].len().get(),
