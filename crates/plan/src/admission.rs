@@ -3,7 +3,7 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use mooncake_pd_layout::{CacheLayout, Group, GroupId, PoolId};
+use mooncake_pd_layout::{CacheLayout, GroupId, PoolId};
 
 use crate::id_set::IdSet;
 use crate::leases::Leases;
@@ -100,28 +100,39 @@ impl<'a> Ledger<'a> {
     ) -> Result<(), RequestError> {
         let before = claims.len();
         let mut own: BTreeMap<PoolId, IdSet> = BTreeMap::new();
-        let mut shared = Vec::new();
+        let mut added: Vec<Claim> = Vec::new();
         let mut failure = None;
         'tables: for tables in request.tables() {
             let Some(group) = self.layout.group(tables.group()) else {
                 continue;
             };
             let own = own.entry(group.pool()).or_default();
+            let taken = self.pools.get(&group.pool());
+            let read = self
+                .groups
+                .get(&group.id())
+                .filter(|_| self.side == Side::Source);
+            let is_shared = self.bytes.concerns(group);
             for id in slots(tables).entries().iter().copied().filter_map(live) {
-                let claim = Claim {
-                    group: group.id(),
-                    pool: group.pool(),
-                    id,
+                let owner = if !own.insert(id) {
+                    Some(Owner::SameRequest)
+                } else if leases.is_some_and(|leases| leases.holds(group.pool(), id)) {
+                    Some(Owner::Lease)
+                } else if taken.is_some_and(|ids| ids.contains(id)) {
+                    // Requests may read the same block, as long as it is of one
+                    // group.
+                    if read.is_some_and(|ids| ids.contains(id)) {
+                        continue;
+                    }
+                    Some(Owner::EarlierRequest)
+                } else {
+                    None
                 };
-                if let Some(error) = self.conflict(group, id, own, leases) {
-                    failure = Some(error);
+                if let Some(owner) = owner {
+                    failure = Some(self.taken(id, group.id(), owner));
                     break 'tables;
                 }
-                if self.side == Side::Source && self.holds(group.id(), id) {
-                    // Already read by an earlier request: nothing to take back.
-                    continue;
-                }
-                if let Err((other_group, other)) = self.bytes.claim(group, id) {
+                if is_shared && let Err((other_group, other)) = self.bytes.claim(group, id) {
                     let (side, group) = (self.side, group.id());
                     failure = Some(RequestError::SharedBytes {
                         side,
@@ -132,62 +143,39 @@ impl<'a> Ledger<'a> {
                     });
                     break 'tables;
                 }
-                shared.push(claim);
+                added.push(Claim {
+                    group: group.id(),
+                    pool: group.pool(),
+                    id,
+                });
             }
         }
         if let Some(error) = failure {
-            for claim in shared {
+            for claim in added {
                 self.bytes.release(claim.group, claim.id);
             }
             return Err(error);
         }
-        claims.append(&mut shared);
-        for claim in claims.get(before..).unwrap_or_default() {
-            self.pools.entry(claim.pool).or_default().insert(claim.id);
-            self.groups.entry(claim.group).or_default().insert(claim.id);
+        claims.append(&mut added);
+        let new = claims.get(before..).unwrap_or_default();
+        for of_group in new.chunk_by(|a, b| a.group == b.group) {
+            let Some(claim) = of_group.first() else {
+                continue;
+            };
+            let pool = self.pools.entry(claim.pool).or_default();
+            let group = self.groups.entry(claim.group).or_default();
+            for claim in of_group {
+                pool.insert(claim.id);
+                group.insert(claim.id);
+            }
         }
         Ok(())
     }
 
-    fn holds(&self, group: GroupId, id: u32) -> bool {
-        self.groups.get(&group).is_some_and(|ids| ids.contains(id))
-    }
-
-    /// Why the id can't be used by the group, and by whom it is.
-    fn conflict(
-        &self,
-        group: &Group,
-        id: u32,
-        own: &mut IdSet,
-        leases: Option<&Leases>,
-    ) -> Option<RequestError> {
-        let owner = if !own.insert(id) {
-            Owner::SameRequest
-        } else if leases.is_some_and(|leases| leases.holds(group.pool(), id)) {
-            Owner::Lease
-        } else if self
-            .pools
-            .get(&group.pool())
-            .is_some_and(|ids| ids.contains(id))
-        {
-            Owner::EarlierRequest
-        } else {
-            return None;
-        };
-        let group_id = group.id();
+    fn taken(&self, id: u32, group: GroupId, owner: Owner) -> RequestError {
         match self.side {
-            Side::Destination => Some(RequestError::DestinationTaken {
-                id,
-                group: group_id,
-                owner,
-            }),
-            // Requests may read the same block, as long as it is of one group.
-            Side::Source if owner == Owner::EarlierRequest && self.holds(group_id, id) => None,
-            Side::Source => Some(RequestError::SourceTaken {
-                id,
-                group: group_id,
-                owner,
-            }),
+            Side::Destination => RequestError::DestinationTaken { id, group, owner },
+            Side::Source => RequestError::SourceTaken { id, group, owner },
         }
     }
 

@@ -38,12 +38,17 @@ impl<'a> SharedBytes<'a> {
         }
     }
 
+    /// Whether a group's blocks have to be claimed.
+    pub(crate) fn concerns(&self, group: &Group) -> bool {
+        self.pools.contains(&group.pool())
+    }
+
     /// Claims a block's bytes. The same block may be claimed again.
     ///
     /// # Errors
     /// The block that already owns one of the bytes; nothing is claimed then.
     pub(crate) fn claim(&mut self, group: &Group, id: u32) -> Result<(), (GroupId, u32)> {
-        if !self.pools.contains(&group.pool()) || self.claimed.contains(&(group.id(), id)) {
+        if !self.concerns(group) || self.claimed.contains(&(group.id(), id)) {
             return Ok(());
         }
         let spans = spans(group, id);

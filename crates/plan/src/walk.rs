@@ -31,6 +31,9 @@ pub(crate) struct Demand<'a> {
     /// First and last cell of the pieces being walked.
     first: usize,
     last: usize,
+    /// Bytes of the last piece, if it was all cells from first to last of one
+    /// block, and blocks move them as one.
+    row: Option<u64>,
 }
 
 impl<'a> Demand<'a> {
@@ -54,6 +57,7 @@ impl<'a> Demand<'a> {
             done,
             first: 0,
             last: 0,
+            row: None,
         }
     }
 
@@ -85,15 +89,16 @@ impl<'a> Demand<'a> {
             })
     }
 
-    /// Bytes from block to block of a range of cells, where it is the same on
-    /// both sides.
-    fn common_stride(&self, first: usize, last: usize) -> Option<u64> {
+    /// Bytes from block to block of a range of cells, at the source and at the
+    /// destination, where it is the same for all of them.
+    fn strides(&self, first: usize, last: usize) -> Option<(u64, u64)> {
         let cells = self.expected.cells.get(first..=last)?;
-        let stride = cells.first()?.destination_stride;
+        let strides = |cell: &Cell| (cell.source_stride, cell.destination_stride);
+        let common = strides(cells.first()?);
         cells
             .iter()
-            .all(|cell| cell.destination_stride == stride && cell.source_stride == stride)
-            .then_some(stride)
+            .all(|cell| strides(cell) == common)
+            .then_some(common)
     }
 }
 
@@ -168,8 +173,9 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// Advances over leading pieces that are one cell of one block each; how
-    /// many there were.
+    /// Advances over leading pieces that write one cell of one block each, or
+    /// the same cells of another block as the piece before them; how many there
+    /// were.
     pub(crate) fn sweep(&mut self, stretch: &Stretch, pieces: &[Piece]) -> usize {
         let Some(demand) = self.demands.get_mut(self.current) else {
             return 0;
@@ -180,27 +186,36 @@ impl<'a> Walk<'a> {
         else {
             return 0;
         };
-        let (Some(cell), Some(done)) =
-            (demand.expected.cells.get(first), demand.done.get_mut(first))
-        else {
+        let Some(cell) = demand.expected.cells.get(first) else {
             return 0;
         };
-        if cell.source != stretch.source || cell.destination != stretch.destination {
+        let (last, len) = match demand.row {
+            Some(len) if first == demand.first => (demand.last, len),
+            _ => (first, cell.len),
+        };
+        let Some(cells) = demand.done.get_mut(first..=last) else {
+            return 0;
+        };
+        let done = cells.first().copied().unwrap_or(0);
+        if cell.source != stretch.source
+            || cell.destination != stretch.destination
+            || cells.iter().any(|other| *other != done)
+        {
             return 0;
         }
-        let pairs = demand.pairs.get(*done..).unwrap_or_default();
+        let pairs = demand.pairs.get(done..).unwrap_or_default();
         let count = pieces
             .iter()
             .zip(pairs)
             .take_while(|(piece, pair)| {
-                piece.len == cell.len
+                piece.len == len
                     && piece.source_offset == cell.source_at(pair)
                     && piece.destination_offset == cell.destination_at(pair)
             })
             .count();
         if count > 0 {
-            *done = done.saturating_add(count);
-            (demand.first, demand.last) = (first, first);
+            cells.fill(done.saturating_add(count));
+            (demand.first, demand.last, demand.row) = (first, last, Some(len));
         }
         count
     }
@@ -210,10 +225,12 @@ impl<'a> Walk<'a> {
         let demand = self.demands.get_mut(self.current).ok_or(WRONG_PLACE)?;
         let cell = demand.starting_cell(stretch, piece).ok_or(WRONG_PLACE)?;
         demand.first = cell;
+        demand.row = None;
+        let index = demand.done.get(cell).copied().ok_or(WRONG_PLACE)?;
         let mut at = Cursor {
             demand: self.current,
             cell,
-            index: demand.done.get(cell).copied().ok_or(WRONG_PLACE)?,
+            index,
             source: piece.source_offset,
             destination: piece.destination_offset,
             left: piece.len,
@@ -234,6 +251,11 @@ impl<'a> Walk<'a> {
             *demand.done.get_mut(at.cell).ok_or(WRONG_PLACE)? = at.index.saturating_add(1);
             demand.last = at.cell;
             if at.left == 0 {
+                if (at.demand, at.index) == (self.current, index)
+                    && demand.strides(cell, at.cell).is_some()
+                {
+                    demand.row = Some(piece.len);
+                }
                 return Ok(());
             }
             self.advance(&mut at)?;
@@ -284,9 +306,12 @@ impl<'a> Walk<'a> {
     fn repeat(&mut self, at: &mut Cursor, last: usize, len: u64) -> Result<(), &'static str> {
         let demand = self.demands.get_mut(at.demand).ok_or(WRONG_PLACE)?;
         let (first, index) = (at.cell, at.index);
-        let Some(stride) = demand.common_stride(first, last) else {
+        let Some((stride, other)) = demand.strides(first, last) else {
             return Ok(());
         };
+        if stride != other {
+            return Ok(());
+        }
         let ahead = demand.follow.get(index).copied().unwrap_or(0);
         let whole = at
             .left
