@@ -11,7 +11,10 @@ use std::fs;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 
+use mooncake_pd_layout::CacheLayout;
+use mooncake_pd_layout::import::vllm_033;
 use mooncake_pd_plan::testing::vllm::{GroupKind, Region, Regions, Request};
+use mooncake_pd_plan::{RawRequest, RawSlots, RawTables};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -26,6 +29,7 @@ pub(crate) struct Side {
 /// One model of `planning-bench.json`.
 #[derive(Deserialize)]
 pub(crate) struct BenchModel {
+    prompt_tokens: u64,
     pub(crate) producer: Side,
     pub(crate) consumer: Side,
     group_is_mamba: Vec<bool>,
@@ -100,7 +104,53 @@ impl BenchModel {
     }
 }
 
+impl BenchModel {
+    /// P's and D's layouts, at the sizes the bench file names.
+    pub(crate) fn layouts(&self, model: &str) -> (CacheLayout, CacheLayout) {
+        let side = |name: &str, side: &Side| {
+            let layout = vllm_033(&text(name)).unwrap();
+            let pool = layout.pools().first().unwrap().id();
+            layout.resized(pool, side.num_blocks).unwrap()
+        };
+        (
+            side(&format!("{model}.json"), &self.producer),
+            side(&format!("{model}.consumer.json"), &self.consumer),
+        )
+    }
+
+    /// One row as a request for planning.
+    pub(crate) fn raw_request(&self, id: &str, case: &BenchCase) -> RawRequest {
+        let slots = |ids: &Vec<u64>| RawSlots {
+            first_block: None,
+            entries: ids.iter().copied().map(Some).collect(),
+        };
+        let sides = case.producer_block_ids.iter().zip(&case.consumer_block_ids);
+        RawRequest {
+            id: id.to_owned(),
+            computed_tokens: Some(self.prompt_tokens),
+            tail_aligned: false,
+            groups: (0..)
+                .zip(sides)
+                .map(|(group, (source, destination))| RawTables {
+                    group,
+                    source: slots(source),
+                    destination: slots(destination),
+                })
+                .collect(),
+        }
+    }
+}
+
 impl BenchCase {
+    /// Block ids that both sides list, nulls included.
+    pub(crate) fn listed(&self) -> usize {
+        let sides = self
+            .producer_block_ids
+            .iter()
+            .chain(&self.consumer_block_ids);
+        sides.map(Vec::len).sum()
+    }
+
     pub(crate) fn request(&self, id: &str) -> Request {
         Request::new(
             id.to_owned(),
@@ -133,9 +183,12 @@ pub(crate) fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/vllm-0.33")
 }
 
+fn text(name: &str) -> String {
+    fs::read_to_string(folder().join(name)).unwrap()
+}
+
 fn load<T: DeserializeOwned>(name: &str) -> T {
-    let text = fs::read_to_string(folder().join(name)).unwrap();
-    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}"))
+    serde_json::from_str(&text(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
 /// The bench file, by model.
