@@ -92,11 +92,14 @@ impl<'a> Lowering<'a> {
         let runs = runs(pairs);
         let joined = lanes.iter().filter(|lane| lane.joins_blocks).count();
         let single = lanes.len().saturating_sub(joined);
-        draft.pieces.reserve(
-            joined
-                .saturating_mul(runs.len())
-                .saturating_add(single.saturating_mul(pairs.len())),
-        );
+        let needed = joined
+            .saturating_mul(runs.len())
+            .saturating_add(single.saturating_mul(pairs.len()));
+        let len = draft.pieces.len();
+        if draft.pieces.capacity().saturating_sub(len) < needed {
+            // By half and not by doubling, so that the peak stays below three copies of the list.
+            draft.pieces.reserve_exact(needed.max(len / 2));
+        }
         let mut continues = self.continues(group, &lanes, pairs);
         for lane in &lanes {
             let before = draft.pieces.len();
