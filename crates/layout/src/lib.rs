@@ -17,6 +17,7 @@ extern crate std;
 
 mod axis;
 mod builder;
+mod comb;
 mod compare;
 mod difference;
 mod dtype;
@@ -72,4 +73,6 @@ pub use units::{
     BYTE_LIMIT, ByteLen, ByteSpan, Offset, PagesPerBlock, QuantityError, Stride, TokensPerBlock,
     WindowTokens,
 };
-pub use validate::{MAX_ALLOCATIONS, MAX_FIELDS, MAX_GROUPS, MAX_POOLS, MAX_RESERVED};
+pub use validate::{
+    MAX_ALLOCATIONS, MAX_FIELDS, MAX_FIELDS_PER_LAYER, MAX_GROUPS, MAX_POOLS, MAX_RESERVED,
+};

@@ -23,6 +23,8 @@ pub const MAX_POOLS: usize = 1_024;
 pub const MAX_GROUPS: usize = 1_024;
 /// Most fields a layout may have over all its groups and layers.
 pub const MAX_FIELDS: usize = 262_144;
+/// Most fields a layer may have.
+pub const MAX_FIELDS_PER_LAYER: usize = 1_024;
 /// Most ranges of reserved ids a pool may have.
 pub const MAX_RESERVED: usize = 1_024;
 
@@ -269,11 +271,12 @@ fn group(raw: &RawGroup, layout: &CacheLayout) -> Result<Group, LayoutError> {
     let mut layers = Layers::default();
     for layer in &raw.layers {
         let name = LayerId::new(&layer.name);
-        if layer.fields.is_empty() {
-            return Err(LayoutError::Empty {
-                what: "fields in a layer",
-            });
-        }
+        // Fields are found by going through them: there must not be many.
+        bounded(
+            "fields in a layer",
+            layer.fields.len(),
+            MAX_FIELDS_PER_LAYER,
+        )?;
         let mut fields: Vec<Field> = Vec::new();
         for field in &layer.fields {
             let place = || {

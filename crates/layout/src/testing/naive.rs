@@ -1,6 +1,8 @@
 //! Who owns each byte, found byte by byte.
 
-use std::collections::BTreeMap;
+use foldhash::fast::RandomState;
+use smallvec::SmallVec;
+use std::collections::HashMap;
 use std::vec;
 use std::vec::Vec;
 
@@ -8,10 +10,10 @@ use crate::dtype::DType;
 use crate::raw::{RawField, RawGroup, RawLayout};
 
 /// More bytes than this, counted once for each owner, are not looked at.
-const LIMIT: u64 = 1 << 17;
+const LIMIT: u64 = 1 << 16;
 
 /// One byte of one allocation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Byte {
     /// Id of the allocation.
     pub allocation: u32,
@@ -108,7 +110,7 @@ impl<'a> Naive<'a> {
     /// two ids of a pool, two pools that are not arbitrated, or one group twice.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
-        let mut owners: BTreeMap<Byte, Vec<Owner>> = BTreeMap::new();
+        let mut owners: HashMap<Byte, SmallVec<[Owner; 3]>, RandomState> = HashMap::default();
         for group in &self.raw.groups {
             let blocks = self.capacity(group).unwrap_or(0);
             for field in group.layers.iter().flat_map(|layer| &layer.fields) {
