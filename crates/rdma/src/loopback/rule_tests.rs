@@ -130,6 +130,9 @@ fn a_destination_is_not_a_source_of_the_same_submission() {
         other: 0,
     };
     assert_eq!(submit(0, 8, 9).unwrap_err(), refused(0, violation));
+    // A destination that ends where its source begins.
+    submit(32, 24, 8).unwrap();
+    assert!(submit(32, 24, 9).is_err());
 }
 
 #[test]
