@@ -1,12 +1,14 @@
 //! Which requests of a batch may own the blocks they list.
 
 use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use mooncake_pd_layout::{CacheLayout, GroupId, PoolId};
 
 use crate::id_set::IdSet;
 use crate::leases::Leases;
+use crate::pairing::{Pairing, Shape};
 use crate::request::{Owner, Request, RequestError, Side, Tables};
 use crate::shared::SharedBytes;
 use crate::slots::{Slots, live};
@@ -32,19 +34,18 @@ struct Ledger<'a> {
 /// Admits the requests of a batch one after another. A request is admitted as a
 /// whole or leaves no trace.
 pub(crate) struct Admission<'a> {
+    shape: &'a Arc<Shape>,
     source: Ledger<'a>,
     destination: Ledger<'a>,
     leases: Option<&'a Leases>,
 }
 
 impl<'a> Admission<'a> {
-    pub(crate) fn new(
-        source: &'a CacheLayout,
-        destination: &'a CacheLayout,
-        leases: Option<&'a Leases>,
-    ) -> Self {
+    pub(crate) fn new(pairing: &'a Pairing<'a>, leases: Option<&'a Leases>) -> Self {
+        let destination = pairing.destination();
         let mut admission = Self {
-            source: Ledger::new(Side::Source, source),
+            shape: pairing.shape(),
+            source: Ledger::new(Side::Source, pairing.source()),
             destination: Ledger::new(Side::Destination, destination),
             leases,
         };
@@ -63,6 +64,9 @@ impl<'a> Admission<'a> {
         request: &Request,
         claims: &mut Vec<Claim>,
     ) -> Result<(), RequestError> {
+        if !request.fits(self.shape) {
+            return Err(RequestError::Foreign);
+        }
         let before = claims.len();
         let mut used = Vec::new();
         let mut result = self

@@ -9,13 +9,14 @@ use mooncake_pd_layout::{AllocationId, GroupId};
 
 use crate::admission::{Admission, Claim};
 use crate::contract::Contract;
+use crate::demand::Demand;
 use crate::draft::{Draft, Piece, Stretch};
 use crate::expected::demanded;
 use crate::leases::Leases;
 use crate::pairing::Pairing;
 use crate::request::{Request, RequestError};
 use crate::select::Unfilled;
-use crate::walk::{Demand, Walk};
+use crate::walk::Walk;
 
 /// Why a draft is not a plan. A fault of the planner, never of its caller.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -110,8 +111,8 @@ pub(crate) struct Against<'a> {
 /// allocation on each side; and that what is not filled is reported.
 pub(crate) fn prove(draft: &Draft, against: &Against<'_>) -> Result<Vec<Claim>, CheckError> {
     let mut claims = Vec::new();
-    let (source, destination) = (against.pairing.source(), against.pairing.destination());
-    let mut admission = Admission::new(source, destination, against.leases);
+    let destination = against.pairing.destination();
+    let mut admission = Admission::new(against.pairing, against.leases);
     for (request, asked) in against.requests.iter().enumerate() {
         admission
             .admit(asked, &mut claims)

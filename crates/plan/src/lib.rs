@@ -28,6 +28,7 @@ mod atom;
 mod check;
 mod contract;
 mod dead;
+mod demand;
 mod draft;
 mod expected;
 mod explain;

@@ -1,9 +1,13 @@
 //! Two layouts that fit each other.
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
-use mooncake_pd_layout::{CacheLayout, Difference, Group, GroupId, LayerId, MAX_SEGMENTS, compare};
+use mooncake_pd_layout::{
+    CacheLayout, Difference, Group, GroupId, GroupKind, LayerId, MAX_SEGMENTS, Pool,
+    TokensPerBlock, compare,
+};
 
 use crate::atom::{Atom, atoms};
 use crate::expected::Expected;
@@ -51,6 +55,34 @@ pub enum PairingError {
     },
 }
 
+/// What ids and positions of a request depend on: every group's kind and tokens
+/// per block, and its pool at the source and at the destination.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Shape(Vec<GroupShape>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct GroupShape {
+    id: GroupId,
+    kind: GroupKind,
+    tokens_per_block: TokensPerBlock,
+    source: Option<Pool>,
+    destination: Option<Pool>,
+}
+
+impl Shape {
+    fn new(source: &CacheLayout, destination: &CacheLayout) -> Self {
+        let groups = source.groups().iter().zip(destination.groups());
+        let shape = |(from, to): (&Group, &Group)| GroupShape {
+            id: from.id(),
+            kind: from.kind(),
+            tokens_per_block: from.tokens_per_block(),
+            source: source.pool(from.pool()).cloned(),
+            destination: destination.pool(to.pool()).cloned(),
+        };
+        Self(groups.map(shape).collect())
+    }
+}
+
 /// One group on both sides.
 #[derive(Clone, Debug)]
 pub(crate) struct GroupPair<'a> {
@@ -75,6 +107,7 @@ pub struct Pairing<'a> {
     groups: Vec<GroupPair<'a>>,
     /// What the check expects, worked out without `groups`.
     expected: Vec<Expected<'a>>,
+    shape: Arc<Shape>,
     notes: Vec<Difference>,
 }
 
@@ -114,6 +147,7 @@ impl<'a> Pairing<'a> {
             destination,
             groups,
             expected,
+            shape: Arc::new(Shape::new(source, destination)),
             notes: differences,
         })
     }
@@ -135,6 +169,10 @@ impl<'a> Pairing<'a> {
     #[must_use]
     pub fn notes(&self) -> &[Difference] {
         &self.notes
+    }
+
+    pub(crate) const fn shape(&self) -> &Arc<Shape> {
+        &self.shape
     }
 
     pub(crate) fn expected(&self) -> &[Expected<'a>] {

@@ -262,7 +262,7 @@ impl Pairing<'_> {
     /// # Errors
     /// The check found the planner at fault; nothing may be moved then.
     pub fn plan(&self, requests: &[Request], options: &Options<'_>) -> Result<Batch, CheckError> {
-        let mut admission = Admission::new(self.source(), self.destination(), options.leases);
+        let mut admission = Admission::new(self, options.leases);
         let (mut admitted, mut refused, mut claims) = (Vec::new(), Vec::new(), Vec::new());
         for (index, request) in requests.iter().enumerate() {
             match admission.admit(request, &mut claims) {

@@ -1,11 +1,12 @@
 //! Checked requests.
 
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use mooncake_pd_layout::{BlockEntry, CacheLayout, EntryError, Group, GroupId};
 
-use crate::pairing::Pairing;
+use crate::pairing::{Pairing, Shape};
 use crate::raw::{RawRequest, RawSlots, RawTables};
 use crate::slots::{MAX_ENTRIES, Slots};
 
@@ -108,6 +109,9 @@ pub enum RequestError {
         /// Entries of the destination.
         destination_len: usize,
     },
+    /// The request was checked against layouts with other groups or pools.
+    #[error("the request was checked against other layouts than these")]
+    Foreign,
     /// One destination block for two owners.
     #[error("destination block {id} of group {group} is already owned by {owner}")]
     DestinationTaken {
@@ -209,6 +213,7 @@ pub struct Request {
     id: String,
     tokens: Tokens,
     tables: Vec<Tables>,
+    shape: Arc<Shape>,
 }
 
 impl Request {
@@ -256,7 +261,13 @@ impl Request {
             id: raw.id.clone(),
             tokens,
             tables,
+            shape: Arc::clone(pairing.shape()),
         })
+    }
+
+    /// Whether its ids and positions are those of layouts of this shape.
+    pub(crate) fn fits(&self, shape: &Arc<Shape>) -> bool {
+        Arc::ptr_eq(&self.shape, shape) || self.shape == *shape
     }
 
     /// Its name, for messages.

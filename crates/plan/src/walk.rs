@@ -5,102 +5,18 @@
 //! with them, so that the time is linear in pieces, blocks and parts; blocks that
 //! follow each other and are copied by one piece are passed in one step.
 
-use alloc::vec;
 use alloc::vec::Vec;
 
 use mooncake_pd_layout::{CacheLayout, GroupId};
 
 use crate::contract::Contract;
+use crate::demand::Demand;
 use crate::draft::{Piece, Stretch};
-use crate::expected::{Cell, Expected, Gap, is_dead};
-use crate::select::Pair;
+use crate::expected::{Cell, Gap, is_dead};
 
 const WRONG_PLACE: &str = "no block's bytes come there";
 const WRONG_LENGTH: &str = "it ends inside a block's bytes";
 const LIVE_GAP: &str = "it covers bytes that must not be touched";
-
-/// What one group of one request must receive, and how far it is written.
-pub(crate) struct Demand<'a> {
-    expected: &'a Expected<'a>,
-    pairs: Vec<Pair>,
-    /// For each pair: how many of those after it follow it block by block on
-    /// both sides.
-    follow: Vec<usize>,
-    /// For each cell: pairs whose bytes are written.
-    done: Vec<usize>,
-    /// First and last cell of the pieces being walked.
-    first: usize,
-    last: usize,
-    /// Bytes of the last piece, if it was all cells from first to last of one
-    /// block, and blocks move them as one.
-    row: Option<u64>,
-}
-
-impl<'a> Demand<'a> {
-    pub(crate) fn new(expected: &'a Expected<'a>, pairs: Vec<Pair>) -> Self {
-        let mut follow = vec![0_usize; pairs.len()];
-        let mut next: Option<(&Pair, usize)> = None;
-        for (pair, follow) in pairs.iter().zip(&mut follow).rev() {
-            if let Some((after, more)) = next
-                && pair.source.checked_add(1) == Some(after.source)
-                && pair.destination.checked_add(1) == Some(after.destination)
-            {
-                *follow = more.saturating_add(1);
-            }
-            next = Some((pair, *follow));
-        }
-        let done = vec![0; expected.cells.len()];
-        Self {
-            expected,
-            pairs,
-            follow,
-            done,
-            first: 0,
-            last: 0,
-            row: None,
-        }
-    }
-
-    fn id(&self) -> GroupId {
-        self.expected.group.id()
-    }
-
-    fn get(&self, cell: usize, index: usize) -> Option<(&'a Cell, &Pair)> {
-        Some((self.expected.cells.get(cell)?, self.pairs.get(index)?))
-    }
-
-    /// Where a cell of a pair is written, unless it is done or not yet due.
-    fn due(&self, cell: usize, index: usize) -> Option<u64> {
-        let (found, pair) = self.get(cell, index)?;
-        (self.done.get(cell) == Some(&index)).then(|| found.destination_at(pair))
-    }
-
-    /// The cell a piece starts with: the one the last piece started with, for
-    /// the next block, or else the one after the last.
-    fn starting_cell(&self, stretch: &Stretch, piece: &Piece) -> Option<usize> {
-        [self.first, self.last.saturating_add(1)]
-            .into_iter()
-            .find(|cell| {
-                let index = self.done.get(*cell).copied().unwrap_or(0);
-                self.get(*cell, index).is_some_and(|(found, pair)| {
-                    found.destination == stretch.destination
-                        && found.destination_at(pair) == piece.destination_offset
-                })
-            })
-    }
-
-    /// Bytes from block to block of a range of cells, at the source and at the
-    /// destination, where it is the same for all of them.
-    fn strides(&self, first: usize, last: usize) -> Option<(u64, u64)> {
-        let cells = self.expected.cells.get(first..=last)?;
-        let strides = |cell: &Cell| (cell.source_stride, cell.destination_stride);
-        let common = strides(cells.first()?);
-        cells
-            .iter()
-            .all(|cell| strides(cell) == common)
-            .then_some(common)
-    }
-}
 
 /// Follows the pieces of one request.
 pub(crate) struct Walk<'a> {
