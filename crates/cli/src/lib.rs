@@ -1,5 +1,24 @@
-//! The parts of the `mooncake-pd` command, as a library so that tests can use them.
+//! The parts of the `mooncake-pd` command, as a library so that tests can use
+//! them: request files, the separate walker that verifies a transfer, and the
+//! commands themselves.
 
+pub mod args;
+pub mod batch;
+mod bundled;
+pub mod commands;
+pub mod failure;
+mod input;
+pub mod loaded;
+mod meter;
 pub mod number;
+pub mod output;
+pub mod pair;
 pub mod request;
+pub mod room;
+pub mod sides;
+mod skipped;
+mod table;
 pub mod verify;
+pub mod walk;
+
+pub use meter::Meter;

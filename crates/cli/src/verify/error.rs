@@ -89,6 +89,16 @@ pub enum WalkError {
         /// The byte.
         offset: u64,
     },
+    /// A bridged byte belongs to somebody.
+    #[error("destination allocation {allocation} byte {offset} is bridged but belongs to {owner}")]
+    Alive {
+        /// The allocation.
+        allocation: u32,
+        /// The byte.
+        offset: u64,
+        /// Whose it is.
+        owner: String,
+    },
     /// A demanded row lies outside the memory that it should be in.
     #[error("{side} allocation {allocation} of {have} B lacks bytes {offset}..{end}")]
     Outside {

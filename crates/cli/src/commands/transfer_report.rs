@@ -1,0 +1,277 @@
+//! What `mooncake-pd transfer` says.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use mooncake_pd_layout::CacheLayout;
+use serde::Serialize;
+
+use crate::batch::{Planned, Refusal};
+use crate::number::count;
+use crate::sides::Moved;
+use crate::skipped;
+use crate::table::{Table, number};
+use crate::verify::{Layout, Mismatch, Outcome, Side, owners};
+
+/// One group of all requests.
+#[derive(Clone, Debug, Default, Serialize)]
+struct GroupReport {
+    group: u32,
+    kind: &'static str,
+    blocks: u64,
+    descriptors: u64,
+    bytes: u64,
+    padding_skipped: u64,
+}
+
+/// A wrong byte.
+#[derive(Clone, Debug, Serialize)]
+struct MismatchReport {
+    side: &'static str,
+    allocation: u32,
+    offset: u64,
+    expected: u8,
+    found: u8,
+    demanded: bool,
+    owners: Vec<String>,
+}
+
+impl MismatchReport {
+    fn new(mismatch: &Mismatch, destination: &Layout) -> Self {
+        let (side, owners) = match mismatch.side {
+            Side::Prefill => ("source", Vec::new()),
+            Side::Decode => (
+                "destination",
+                owners(destination, mismatch.allocation, mismatch.offset),
+            ),
+        };
+        Self {
+            side,
+            allocation: mismatch.allocation,
+            offset: mismatch.offset,
+            expected: mismatch.expected,
+            found: mismatch.found,
+            demanded: mismatch.row.is_some(),
+            owners,
+        }
+    }
+}
+
+impl fmt::Display for MismatchReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let why = match (self.side, self.demanded) {
+            ("source", _) => "the source must not change",
+            (_, true) => "demanded",
+            (_, false) => "must not change",
+        };
+        write!(
+            f,
+            "{} allocation {} byte {}: expected {:#04x}, found {:#04x} ({why}",
+            self.side, self.allocation, self.offset, self.expected, self.found
+        )?;
+        if !self.owners.is_empty() {
+            write!(f, "; of {}", self.owners.join(" or "))?;
+        }
+        writeln!(f, ")")
+    }
+}
+
+/// One transfer.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Report {
+    name: String,
+    verdict: &'static str,
+    contract: String,
+    groups: Vec<GroupReport>,
+    blocks: u64,
+    descriptors: u64,
+    bytes: u64,
+    padding_skipped: u64,
+    unfilled: u64,
+    refused: Vec<Refusal>,
+    plan_ns: u64,
+    transfer_ns: u64,
+    gigabytes_per_second: f64,
+    verified_bytes: u64,
+    wrong_bytes: u64,
+    mismatches: Vec<MismatchReport>,
+}
+
+impl Report {
+    pub(super) fn new(
+        name: &str,
+        destination: &CacheLayout,
+        raw: &Layout,
+        planned: &Planned,
+        (plan_took, moved): (Duration, Moved),
+        outcome: &Outcome,
+    ) -> Self {
+        let groups = groups(destination, planned);
+        let total =
+            |of: fn(&GroupReport) -> u64| groups.iter().map(of).fold(0_u64, u64::saturating_add);
+        let seconds = moved.took.as_secs_f64();
+        Self {
+            name: name.to_owned(),
+            verdict: verdict(outcome.passed()),
+            contract: planned.plan.contract().to_string(),
+            blocks: total(|group| group.blocks),
+            descriptors: moved.descriptors,
+            bytes: moved.bytes,
+            padding_skipped: total(|group| group.padding_skipped),
+            groups,
+            unfilled: count(planned.plan.unfilled().len()),
+            refused: planned.refused.clone(),
+            plan_ns: nanoseconds(plan_took),
+            transfer_ns: nanoseconds(moved.took),
+            gigabytes_per_second: if seconds > 0.0 {
+                approximate(moved.bytes) / seconds / 1e9
+            } else {
+                0.0
+            },
+            verified_bytes: outcome.bytes,
+            wrong_bytes: outcome.wrong,
+            mismatches: outcome
+                .first
+                .iter()
+                .map(|mismatch| MismatchReport::new(mismatch, raw))
+                .collect(),
+        }
+    }
+
+    pub(super) const fn passed(&self) -> bool {
+        self.wrong_bytes == 0
+    }
+
+    fn table(&self) -> Table {
+        let heading = [
+            "group",
+            "kind",
+            "blocks",
+            "descriptors",
+            "bytes",
+            "padding skipped",
+        ];
+        let mut table = Table::new(2, &heading);
+        let cells = |name: String, kind: &str, numbers: [u64; 4]| {
+            [name, kind.to_owned()]
+                .into_iter()
+                .chain(numbers.map(number))
+        };
+        for group in &self.groups {
+            let numbers = [
+                group.blocks,
+                group.descriptors,
+                group.bytes,
+                group.padding_skipped,
+            ];
+            table.row(cells(group.group.to_string(), group.kind, numbers));
+        }
+        let totals = [
+            self.blocks,
+            self.descriptors,
+            self.bytes,
+            self.padding_skipped,
+        ];
+        table.row(cells("total".to_owned(), "", totals));
+        table
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}\n{}", self.name, self.table())?;
+        if self.unfilled > 0 {
+            let unfilled = number(self.unfilled);
+            writeln!(f, "{unfilled} listed blocks have nothing to be filled with")?;
+        }
+        writeln!(
+            f,
+            "planned in {:.3} ms, moved in {:.3} ms ({:.2} GB/s), {} bytes of both sides verified: {}",
+            approximate(self.plan_ns) / 1e6,
+            approximate(self.transfer_ns) / 1e6,
+            self.gigabytes_per_second,
+            number(self.verified_bytes),
+            self.verdict,
+        )?;
+        if self.wrong_bytes > 0 {
+            writeln!(f, "{} wrong bytes", number(self.wrong_bytes))?;
+        }
+        self.mismatches
+            .iter()
+            .try_for_each(|mismatch| mismatch.fmt(f))
+    }
+}
+
+/// All transfers of one command.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Reports {
+    verdict: &'static str,
+    transfers: Vec<Report>,
+}
+
+impl Default for Reports {
+    fn default() -> Self {
+        Self {
+            verdict: verdict(true),
+            transfers: Vec::new(),
+        }
+    }
+}
+
+impl Reports {
+    pub(super) fn push(&mut self, report: Report) {
+        self.transfers.push(report);
+        self.verdict = verdict(self.transfers.iter().all(Report::passed));
+    }
+}
+
+impl fmt::Display for Reports {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, report) in self.transfers.iter().enumerate() {
+            if at > 0 {
+                writeln!(f)?;
+            }
+            report.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+const fn verdict(passed: bool) -> &'static str {
+    if passed { "ok" } else { "failed" }
+}
+
+fn groups(destination: &CacheLayout, planned: &Planned) -> Vec<GroupReport> {
+    let mut groups: BTreeMap<u32, GroupReport> = BTreeMap::new();
+    for section in planned.plan.sections() {
+        let row = groups.entry(section.group().get()).or_default();
+        row.group = section.group().get();
+        row.kind = section.kind().name();
+        let blocks = count(section.pairs().len());
+        row.blocks = row.blocks.saturating_add(blocks);
+        row.descriptors = row.descriptors.saturating_add(section.copies());
+        row.bytes = row.bytes.saturating_add(section.bytes());
+        let spanned = destination
+            .group(section.group())
+            .map_or(0, skipped::per_block)
+            .saturating_mul(blocks);
+        let bridged = section.bytes().saturating_sub(section.payload_bytes());
+        row.padding_skipped = row
+            .padding_skipped
+            .saturating_add(spanned.saturating_sub(bridged));
+    }
+    groups.into_values().collect()
+}
+
+fn nanoseconds(took: Duration) -> u64 {
+    u64::try_from(took.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// A number for a rate, where the last digits don't matter.
+fn approximate(value: u64) -> f64 {
+    // Two halves, each of which a double holds exactly.
+    let high = u32::try_from(value >> 32).unwrap_or(u32::MAX);
+    let low = u32::try_from(value & u64::from(u32::MAX)).unwrap_or(u32::MAX);
+    f64::from(high) * 4_294_967_296.0 + f64::from(low)
+}
