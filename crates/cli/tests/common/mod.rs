@@ -8,6 +8,7 @@
     reason = "a fixture that can't be read fails the test"
 )]
 
+pub(crate) mod bench;
 pub(crate) mod moves;
 pub(crate) mod vllm;
 
@@ -83,32 +84,26 @@ pub(crate) fn plan(pairing: &Pairing<'_>, requests: &[Request], contract: Contra
 
 /// What a plan moves.
 pub(crate) fn planned(plan: &Plan) -> Moves {
-    plan.copies()
-        .map(|copy| {
-            (
-                copy.source().get(),
-                copy.source_offset(),
-                copy.destination().get(),
-                copy.destination_offset(),
-                copy.len(),
-            )
-        })
-        .collect()
+    Moves::of(plan.copies().map(|copy| {
+        (
+            copy.source().get(),
+            copy.source_offset(),
+            copy.destination().get(),
+            copy.destination_offset(),
+            copy.len(),
+        )
+    }))
 }
 
 /// What the walker demands.
 pub(crate) fn demanded(demand: &Demand) -> Moves {
-    demand
-        .rows
-        .iter()
-        .map(|row| {
-            (
-                row.source,
-                row.source_offset,
-                row.destination,
-                row.destination_offset,
-                row.len,
-            )
-        })
-        .collect()
+    Moves::of(demand.rows.iter().map(|row| {
+        (
+            row.source,
+            row.source_offset,
+            row.destination,
+            row.destination_offset,
+            row.len,
+        )
+    }))
 }

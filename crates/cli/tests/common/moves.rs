@@ -1,127 +1,112 @@
-//! Which destination byte comes from which source byte, as intervals.
+//! Sets of bytes as intervals, and which byte comes from which.
 
-use std::collections::BTreeMap;
+/// A set of bytes under keys: disjoint intervals in order, neighbours merged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Set<K>(Vec<(K, u64, u64)>);
 
-/// A set of bytes of one allocation: disjoint intervals in order, neighbours
-/// merged.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Bytes(Vec<(u64, u64)>);
+/// Bytes by allocation.
+pub(crate) type Bytes = Set<u32>;
 
-/// From first bytes and lengths.
-impl FromIterator<(u64, u64)> for Bytes {
-    fn from_iter<I: IntoIterator<Item = (u64, u64)>>(pieces: I) -> Self {
-        let mut all: Vec<(u64, u64)> = pieces
+/// Destination bytes by source allocation, destination allocation and the
+/// distance between the two offsets: two of these are equal only if every byte
+/// comes from the same one.
+pub(crate) type Moves = Set<(u32, u32, i128)>;
+
+/// Source allocation and offset, destination allocation and offset, length.
+pub(crate) type Move = (u32, u64, u32, u64, u64);
+
+impl<K> Default for Set<K> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+/// From keys, first bytes and lengths.
+impl<K: Ord> FromIterator<(K, u64, u64)> for Set<K> {
+    fn from_iter<I: IntoIterator<Item = (K, u64, u64)>>(pieces: I) -> Self {
+        let mut all: Vec<(K, u64, u64)> = pieces
             .into_iter()
-            .map(|(start, len)| (start, start + len))
+            .map(|(key, start, len)| (key, start, start + len))
             .collect();
         all.sort_unstable();
-        let mut merged: Vec<(u64, u64)> = Vec::new();
-        for (start, end) in all {
+        let mut merged: Vec<(K, u64, u64)> = Vec::new();
+        for (key, start, end) in all {
             match merged.last_mut() {
-                Some(last) if last.1 >= start => last.1 = last.1.max(end),
-                _ => merged.push((start, end)),
+                Some(last) if last.0 == key && last.2 >= start => last.2 = last.2.max(end),
+                _ => merged.push((key, start, end)),
             }
         }
         Self(merged)
     }
 }
 
-impl Bytes {
+impl<K: Ord + Copy> Set<K> {
+    /// Bytes; those under two keys count twice.
     pub(crate) fn len(&self) -> u64 {
-        self.0.iter().map(|(start, end)| end - start).sum()
+        self.0.iter().map(|(_, start, end)| end - start).sum()
     }
 
-    /// Intervals as first byte and length.
-    pub(crate) fn pieces(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        self.0.iter().map(|&(start, end)| (start, end - start))
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Intervals as key, first byte and length.
+    pub(crate) fn pieces(&self) -> impl Iterator<Item = (K, u64, u64)> + '_ {
+        self.0
+            .iter()
+            .map(|&(key, start, end)| (key, start, end - start))
     }
 
     /// The bytes that are not in `other`.
     pub(crate) fn minus(&self, other: &Self) -> Self {
         let mut left = Vec::new();
         let mut holes = other.0.iter().copied().peekable();
-        for &(start, end) in &self.0 {
+        for &(key, start, end) in &self.0 {
             let mut at = start;
-            while let Some(&(from, to)) = holes.peek() {
-                if to <= at {
+            while let Some(&(hole, from, to)) = holes.peek() {
+                if (hole, to) <= (key, at) {
                     holes.next();
                     continue;
                 }
-                if from >= end {
+                if hole > key || from >= end {
                     break;
                 }
                 if from > at {
-                    left.push((at, from));
+                    left.push((key, at, from));
                 }
-                at = to;
+                at = to.min(end);
                 if to >= end {
                     break;
                 }
             }
             if at < end {
-                left.push((at, end));
+                left.push((key, at, end));
             }
         }
         Self(left)
     }
 }
 
-/// Destination bytes by source allocation, destination allocation and the
-/// distance between the two offsets.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Moves(BTreeMap<(u32, u32, i128), Bytes>);
-
-/// Source allocation and offset, destination allocation and offset, length.
-pub(crate) type Move = (u32, u64, u32, u64, u64);
-
-impl FromIterator<Move> for Moves {
-    fn from_iter<I: IntoIterator<Item = Move>>(moves: I) -> Self {
-        let mut all: BTreeMap<_, Vec<(u64, u64)>> = BTreeMap::new();
-        for (source, from, destination, to, len) in moves {
-            let distance = i128::from(to) - i128::from(from);
-            all.entry((source, destination, distance))
-                .or_default()
-                .push((to, len));
-        }
-        Self(
-            all.into_iter()
-                .map(|(key, pieces)| (key, pieces.into_iter().collect()))
-                .collect(),
-        )
-    }
-}
-
 impl Moves {
-    /// Bytes moved; a byte that is written from two sources counts twice.
-    pub(crate) fn len(&self) -> u64 {
-        self.0.values().map(Bytes::len).sum()
+    pub(crate) fn of(moves: impl IntoIterator<Item = Move>) -> Self {
+        moves
+            .into_iter()
+            .map(|(source, from, destination, to, len)| {
+                let distance = i128::from(to) - i128::from(from);
+                ((source, destination, distance), to, len)
+            })
+            .collect()
     }
 
-    /// What is moved here and not, or from elsewhere, there.
-    pub(crate) fn minus(&self, other: &Self) -> Self {
-        let nothing = Bytes::default();
-        Self(
-            self.0
-                .iter()
-                .map(|(key, bytes)| (*key, bytes.minus(other.0.get(key).unwrap_or(&nothing))))
-                .filter(|(_, bytes)| bytes.len() > 0)
-                .collect(),
-        )
-    }
-
-    /// The destination bytes by allocation, whatever their source.
-    pub(crate) fn written(&self) -> BTreeMap<u32, Bytes> {
-        let mut all: BTreeMap<u32, Vec<(u64, u64)>> = BTreeMap::new();
-        for (&(_, destination, _), bytes) in &self.0 {
-            all.entry(destination).or_default().extend(bytes.pieces());
-        }
-        all.into_iter()
-            .map(|(allocation, pieces)| (allocation, pieces.into_iter().collect()))
+    /// The destination bytes, whatever their source.
+    pub(crate) fn written(&self) -> Bytes {
+        self.pieces()
+            .map(|((_, destination, _), to, len)| (destination, to, len))
             .collect()
     }
 
     /// Whether no destination byte is written from two sources.
     pub(crate) fn have_one_source_each(&self) -> bool {
-        self.written().values().map(Bytes::len).sum::<u64>() == self.len()
+        self.written().len() == self.len()
     }
 }

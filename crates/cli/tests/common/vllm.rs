@@ -1,7 +1,5 @@
 //! What vLLM 0.33 recorded about its own transfers.
 
-use std::collections::BTreeMap;
-
 use mooncake_pd::request::{RequestName, parse};
 use mooncake_pd::verify::{Layout, Side};
 use mooncake_pd_layout::{CacheLayout, import};
@@ -35,10 +33,23 @@ impl Model {
         }
     }
 
+    /// The model with other layouts; the walker reads their manifests.
+    pub(crate) fn of(name: &str, source: CacheLayout, destination: CacheLayout) -> Self {
+        let views =
+            |layout: &CacheLayout, side| Layout::read(&layout.to_json().unwrap(), side).unwrap();
+        Self {
+            name: name.to_owned(),
+            source_views: views(&source, Side::Prefill),
+            destination_views: views(&destination, Side::Decode),
+            source,
+            destination,
+        }
+    }
+
     /// Every byte that any layer has of the destination blocks that a request
     /// lists, moved or not.
-    pub(crate) fn requested(&self, requests: &[RawRequest]) -> BTreeMap<u32, Bytes> {
-        let mut all: BTreeMap<u32, Vec<(u64, u64)>> = BTreeMap::new();
+    pub(crate) fn requested(&self, requests: &[RawRequest]) -> Bytes {
+        let mut all = Vec::new();
         let mut spans = Vec::new();
         for tables in requests.iter().flat_map(|request| &request.groups) {
             let null = self.destination_views.groups[&tables.group].null;
@@ -48,13 +59,11 @@ impl Model {
                 for &id in live.filter(|&&id| null != Some(id)) {
                     view.block(id, &mut spans).unwrap();
                 }
-                let pieces = spans.drain(..).map(|span| (span.offset, span.len));
-                all.entry(view.allocation).or_default().extend(pieces);
+                let pieces = spans.drain(..);
+                all.extend(pieces.map(|span| (view.allocation, span.offset, span.len)));
             }
         }
-        all.into_iter()
-            .map(|(allocation, pieces)| (allocation, pieces.into_iter().collect()))
-            .collect()
+        all.into_iter().collect()
     }
 }
 
@@ -140,9 +149,7 @@ pub(crate) fn oracle(model: &str) -> (Vec<Case>, [u64; 2]) {
             name: facts["case"].as_str().unwrap().to_owned(),
             facts: facts.clone(),
             descriptors: recorded["n"].as_u64().unwrap(),
-            moves: moves
-                .map(|((from, to), len)| (0, *from, 0, *to, *len))
-                .collect(),
+            moves: Moves::of(moves.map(|((from, to), len)| (0, *from, 0, *to, *len))),
         }
     });
     let blocks = ["producer", "consumer"].map(|side| file[side]["num_blocks"].as_u64().unwrap());
