@@ -13,8 +13,11 @@ pub(crate) const NOSTD: &str = "checks/nostd";
 /// What somebody writes who builds on layout and plan alone.
 pub(crate) const INTEGRATOR: &str = "checks/integrator";
 
+/// Targets of cargo-fuzz.
+pub(crate) const FUZZ: &str = "fuzz";
+
 /// All of them.
-pub(crate) const ALL: &[&str] = &[NOSTD, INTEGRATOR];
+pub(crate) const ALL: &[&str] = &[NOSTD, INTEGRATOR, FUZZ];
 
 /// Runs cargo in one of them, on the dependency versions of the workspace.
 pub(crate) fn cargo(repo: &Repo, folder: &str, subcommand: &str, rest: &[&str]) -> Result<()> {

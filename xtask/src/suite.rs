@@ -32,6 +32,10 @@ pub(crate) fn run(repo: &Repo, args: &Args) -> Result<()> {
     steps.step("integrator", || {
         outside::cargo(repo, outside::INTEGRATOR, "run", &["--quiet"])
     })?;
+    // Whether they compile; libFuzzer itself would need a C++ compiler and nightly.
+    steps.step("fuzz-build", || {
+        outside::cargo(repo, outside::FUZZ, "check", &["--no-default-features"])
+    })?;
     steps.step("tests", || tests(repo))?;
     steps.step("doctests", || doctests(repo))?;
     steps.step("snapshots", || snapshots(repo))?;
