@@ -37,7 +37,8 @@ pub(crate) fn run(repo: &Repo, args: &Args) -> Result<()> {
         fs::create_dir_all(&found).with_context(|| format!("can't make {}", found.display()))?;
         let mut fuzz = repo.command("rustup", ["run", "nightly"]);
         fuzz.arg(&program)
-            .args(["fuzz", "run", target])
+            // No crate here has unsafe code for a sanitizer to look at.
+            .args(["fuzz", "run", "--sanitizer", "none", target])
             .arg(&found)
             .arg(repo.path("fuzz/corpus").join(target))
             .args(["--", "-timeout=10", "-rss_limit_mb=4096"])
