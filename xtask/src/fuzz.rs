@@ -5,7 +5,7 @@ use std::fs;
 use anyhow::{Context, Result, ensure};
 
 use crate::repo::{Repo, run as run_command, succeeds};
-use crate::tool;
+use crate::{outside, tool};
 
 /// The targets of `fuzz/`.
 const TARGETS: &[&str] = &["layout"];
@@ -28,6 +28,7 @@ pub(crate) fn run(repo: &Repo, args: &Args) -> Result<()> {
         "fuzzing needs nightly: `rustup toolchain install nightly --profile minimal`"
     );
     let program = tool::FUZZ.install(repo)?;
+    outside::lock(repo, outside::FUZZ)?;
     for target in TARGETS {
         if !args.targets.is_empty() && !args.targets.iter().any(|chosen| chosen == target) {
             continue;

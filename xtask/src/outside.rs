@@ -19,13 +19,9 @@ pub(crate) const FUZZ: &str = "fuzz";
 /// All of them.
 pub(crate) const ALL: &[&str] = &[NOSTD, INTEGRATOR, FUZZ];
 
-/// Runs cargo in one of them, on the dependency versions of the workspace.
+/// Runs cargo in one of them.
 pub(crate) fn cargo(repo: &Repo, folder: &str, subcommand: &str, rest: &[&str]) -> Result<()> {
-    let ours = repo.path("Cargo.lock");
-    let theirs = repo.path(folder).join("Cargo.lock");
-    if !is_newer(&theirs, &ours)? {
-        fs::copy(&ours, &theirs).with_context(|| format!("can't write {}", theirs.display()))?;
-    }
+    lock(repo, folder)?;
     let mut command = repo.cargo([subcommand]);
     command
         .args(rest)
@@ -35,6 +31,16 @@ pub(crate) fn cargo(repo: &Repo, folder: &str, subcommand: &str, rest: &[&str]) 
         command.arg("--target-dir").arg(repo.path("target/outside"));
     }
     run(&mut command)
+}
+
+/// Holds one of them to the dependency versions of the workspace.
+pub(crate) fn lock(repo: &Repo, folder: &str) -> Result<()> {
+    let ours = repo.path("Cargo.lock");
+    let theirs = repo.path(folder).join("Cargo.lock");
+    if !is_newer(&theirs, &ours)? {
+        fs::copy(&ours, &theirs).with_context(|| format!("can't write {}", theirs.display()))?;
+    }
+    Ok(())
 }
 
 fn is_newer(file: &Path, than: &Path) -> Result<bool> {
