@@ -12,8 +12,9 @@ mod common;
 
 use common::moves::{Bytes, Moves};
 use common::vllm::{Case, Model, models, oracle};
-use common::{bridge_all, demanded, lists, plan, planned};
+use common::{bridge_all, demanded, plan, planned};
 use mooncake_pd::verify::demand;
+use mooncake_pd::walk::lists;
 use mooncake_pd_layout::BlockEntry;
 use mooncake_pd_plan::{Contract, Pairing, RawRequest, Request, Slots};
 

@@ -4,7 +4,6 @@ use mooncake_pd_plan::{RawSlots, RawTables};
 use serde_json::Value;
 
 use super::error::RequestFileError;
-use crate::number::count;
 
 /// A JSON object and the names for its errors.
 #[derive(Clone, Copy, Debug)]
@@ -96,9 +95,4 @@ pub(super) fn tables(
             entries: destination,
         },
     }
-}
-
-/// The next group id after `groups`.
-pub(super) fn next_group(groups: &[RawTables]) -> u32 {
-    u32::try_from(count(groups.len())).unwrap_or(u32::MAX)
 }

@@ -83,4 +83,12 @@ pub enum RequestFileError {
         /// The case.
         case: String,
     },
+    /// Index keys are moved under other pages than the keys that they index.
+    #[error("{file}: case {case:?} moves other pages of `dsa` than of `kv`")]
+    IndexPages {
+        /// The file.
+        file: String,
+        /// The case.
+        case: String,
+    },
 }

@@ -1,10 +1,11 @@
 //! Cases of `sglang-pd-layout-facts/1`: the index lists of one request's
-//! steps. The kv component is group 0, state components follow in order.
+//! steps. The kv component is group 0, state components follow in order; index
+//! keys (`dsa`) lie under the pages of kv and belong to its group.
 
 use mooncake_pd_plan::RawRequest;
 use serde_json::Value;
 
-use super::case::{Case, next_group, tables};
+use super::case::{Case, tables};
 use super::error::RequestFileError;
 
 /// Names of the cases.
@@ -48,11 +49,18 @@ pub(super) fn request(case: Case<'_>) -> Result<RawRequest, RequestFileError> {
                         consumer: to.len(),
                     });
                 }
-                for (from, to) in from.iter().zip(to) {
-                    states.push((
-                        inner.ids("src_indices", from)?,
-                        inner.ids("dst_indices", to)?,
-                    ));
+                let names = inner.list("components")?;
+                for (group, ((from, to), name)) in (1_u32..).zip(from.iter().zip(to).zip(names)) {
+                    let from = inner.ids("src_indices", from)?;
+                    let to = inner.ids("dst_indices", to)?;
+                    if name.as_str() != Some("dsa") {
+                        states.push(tables(group, from, to));
+                    } else if (&from, &to) != (&source, &destination) {
+                        return Err(RequestFileError::IndexPages {
+                            file: case.file.to_owned(),
+                            case: case.name.to_owned(),
+                        });
+                    }
                 }
             }
             // Metadata rows are not part of the cache.
@@ -60,9 +68,7 @@ pub(super) fn request(case: Case<'_>) -> Result<RawRequest, RequestFileError> {
         }
     }
     let mut groups = vec![tables(0, source, destination)];
-    for (from, to) in states {
-        groups.push(tables(next_group(&groups), from, to));
-    }
+    groups.extend(states);
     Ok(RawRequest {
         id: case.name.to_owned(),
         computed_tokens: Some(case.number("num_tokens")?),

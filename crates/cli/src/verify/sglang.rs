@@ -34,7 +34,9 @@ pub(super) fn read(file: &Object<'_>, side: Side) -> Result<Layout, WalkError> {
             continue;
         }
         let next = u32::try_from(count(group_of.len())).unwrap_or(u32::MAX);
-        let group = *group_of.entry(component).or_insert(next);
+        // Index keys lie under the pages of kv.
+        let new = if component == "dsa" { 0 } else { next };
+        let group = *group_of.entry(component).or_insert(new);
         layout.groups.entry(group).or_insert(GroupFacts {
             tokens_per_block: match component {
                 "c128_state" => RING_TOKENS,

@@ -1,7 +1,6 @@
 //! The requests of 128k and 1M tokens that vLLM 0.33 was timed on.
 
 use mooncake_pd::request::{RequestName, parse};
-use mooncake_pd_layout::{CacheLayout, PoolId};
 use mooncake_pd_plan::RawRequest;
 use mooncake_pd_plan::testing::vllm::{GroupKind, Regions, Request, descriptors};
 use serde_json::{Value, json};
@@ -48,17 +47,6 @@ impl Bench {
                 .collect(),
             model,
         }
-    }
-}
-
-impl Model {
-    fn resized(self, [source, destination]: [u32; 2]) -> Self {
-        let resize = |layout: &CacheLayout, blocks| layout.resized(PoolId::new(0), blocks).unwrap();
-        let (source, destination) = (
-            resize(&self.source, source),
-            resize(&self.destination, destination),
-        );
-        Self::of(&self.name, source, destination)
     }
 }
 

@@ -15,9 +15,9 @@ pub(crate) mod vllm;
 use std::fs;
 use std::path::PathBuf;
 
-use mooncake_pd::verify::{Demand, GroupLists, List, Lists};
+use mooncake_pd::verify::Demand;
 use mooncake_pd_layout::ByteLen;
-use mooncake_pd_plan::{Batch, Contract, Options, Pairing, Plan, RawRequest, RawSlots, Request};
+use mooncake_pd_plan::{Batch, Contract, Options, Pairing, Plan, Request};
 
 use moves::Moves;
 
@@ -43,27 +43,6 @@ pub(crate) fn stems(folder_name: &str, suffix: &str) -> Vec<String> {
         .collect();
     stems.sort();
     stems
-}
-
-/// A request as the walker takes it.
-pub(crate) fn lists(raw: &RawRequest) -> Lists {
-    let list = |slots: &RawSlots| List {
-        first: slots.first_block,
-        entries: slots.entries.clone(),
-    };
-    Lists {
-        id: raw.id.clone(),
-        tokens: raw.computed_tokens,
-        groups: raw
-            .groups
-            .iter()
-            .map(|tables| GroupLists {
-                group: tables.group,
-                source: list(&tables.source),
-                destination: list(&tables.destination),
-            })
-            .collect(),
-    }
 }
 
 /// Every gap that is dead may be bridged.

@@ -2,7 +2,7 @@
 
 use mooncake_pd::request::{RequestName, parse};
 use mooncake_pd::verify::{Layout, Side};
-use mooncake_pd_layout::{CacheLayout, import};
+use mooncake_pd_layout::{CacheLayout, PoolId, import};
 use mooncake_pd_plan::{RawRequest, RawSlots, RawTables};
 use serde_json::{Value, json};
 
@@ -33,16 +33,20 @@ impl Model {
         }
     }
 
-    /// The model with other layouts; the walker reads their manifests.
-    pub(crate) fn of(name: &str, source: CacheLayout, destination: CacheLayout) -> Self {
+    /// The model with other numbers of blocks; the walker reads the manifests of
+    /// the result.
+    pub(crate) fn resized(self, [source, destination]: [u32; 2]) -> Self {
+        let resize = |layout: &CacheLayout, blocks| layout.resized(PoolId::new(0), blocks).unwrap();
         let views =
             |layout: &CacheLayout, side| Layout::read(&layout.to_json().unwrap(), side).unwrap();
+        let source = resize(&self.source, source);
+        let destination = resize(&self.destination, destination);
         Self {
-            name: name.to_owned(),
             source_views: views(&source, Side::Prefill),
             destination_views: views(&destination, Side::Decode),
             source,
             destination,
+            ..self
         }
     }
 
