@@ -15,7 +15,7 @@ use crate::room;
 use crate::verify::{Demand, Outcome, Side, check, fill};
 
 /// What an engine moved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moved {
     /// Descriptors that it completed.
     pub descriptors: u64,

@@ -228,7 +228,7 @@ impl fmt::Display for Report {
             .iter()
             .fold(0_u64, |sum, allocation| sum.saturating_add(allocation.len));
         let allocations = number(count(self.allocations.len()));
-        writeln!(f, "{allocations} allocations, {} bytes", number(total))?;
+        writeln!(f, "allocations: {allocations} of {} bytes", number(total))?;
         for pool in &self.pools {
             write!(f, "pool {}: {} ids", pool.id, number(pool.capacity.into()))?;
             if let Some(null) = pool.null_id {

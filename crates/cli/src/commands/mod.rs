@@ -9,4 +9,5 @@ mod transfer_report;
 pub use diff::diff;
 pub use inspect::inspect;
 pub use plan::plan;
-pub use transfer::transfer;
+pub use transfer::{transfer, verified};
+pub use transfer_report::Report;

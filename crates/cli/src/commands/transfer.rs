@@ -1,8 +1,8 @@
 //! `mooncake-pd transfer`.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use mooncake_pd_plan::{Contract, Pairing};
+use mooncake_pd_plan::{Contract, Copy, Pairing};
 
 use super::plan::refusal;
 use super::transfer_report::{Report, Reports};
@@ -36,50 +36,63 @@ pub fn transfer(args: &TransferArgs, json: bool) -> Result<Output, Failure> {
         _ => bundled::pairs(&args.pair)?,
     };
     let mut reports = Reports::default();
-    let mut notes = Vec::new();
-    let mut exit = Exit::Ok;
     for (name, pair) in &pairs {
-        let (report, planned) = run(name, pair)?;
-        notes.extend(planned.refused.iter().map(refusal));
-        if !report.passed() {
-            exit = Exit::Unverified;
-        } else if exit == Exit::Ok {
-            exit = planned.exit();
-        }
-        reports.push(report);
+        let pairing = Pairing::new(pair.source.layout(), pair.destination.layout())?;
+        let batch = Batch::new(&pairing, &pair.requests, pair.options());
+        let start = Instant::now();
+        let planned = batch.plan()?;
+        let took = start.elapsed();
+        reports.push(verified(name, pair, &planned, took, planned.plan.copies())?);
     }
     let mut output = if json {
-        Output::json(&reports, exit)?
+        Output::json(&reports, reports.exit())?
     } else {
-        Output::text(reports.to_string(), exit)
+        Output::text(reports.to_string(), reports.exit())
     };
-    output.notes = notes;
+    output.notes = reports.refused().map(refusal).collect();
     Ok(output)
 }
 
-fn run(name: &str, pair: &Pair) -> Result<(Report, Planned), Failure> {
+/// Moves copies that a plan of the pair gave, or some of them, and verifies
+/// every byte against what the requests demand. A batch of which every
+/// request was refused moves nothing.
+///
+/// # Errors
+/// The walker can't read a layout, there is no room, or the engine fails.
+pub fn verified(
+    name: &str,
+    pair: &Pair,
+    planned: &Planned,
+    plan_took: Duration,
+    copies: impl IntoIterator<Item = Copy>,
+) -> Result<Report, Failure> {
     let (source, destination) = (pair.source.layout(), pair.destination.layout());
-    let pairing = Pairing::new(source, destination)?;
-    let batch = Batch::new(&pairing, &pair.requests, pair.options());
-    let start = Instant::now();
-    let planned = batch.plan()?;
-    let plan_took = start.elapsed();
-    let demand = demand(pair, &planned)?;
+    let raw = pair.destination.raw()?;
+    if planned.exit() == Exit::Invalid {
+        return Ok(Report::new(
+            name,
+            destination,
+            &raw,
+            planned,
+            plan_took,
+            None,
+        ));
+    }
+    let demand = demand(pair, planned)?;
     let meter = Meter::new(work(source, destination, planned.plan.bytes()));
     let sides = Sides::filled(source, destination, &meter)?;
-    let moved = sides.transfer(planned.plan.copies(), &meter)?;
+    let moved = sides.transfer(copies, &meter)?;
     let outcome = sides.check(&demand, &meter)?;
     drop(meter);
-    let raw = pair.destination.raw()?;
-    let report = Report::new(
+    let run = Some((moved, &outcome));
+    Ok(Report::new(
         name,
         destination,
         &raw,
-        &planned,
-        (plan_took, moved),
-        &outcome,
-    );
-    Ok((report, planned))
+        planned,
+        plan_took,
+        run,
+    ))
 }
 
 /// What the walker demands for the admitted requests, and under a bridging
@@ -94,7 +107,7 @@ fn demand(pair: &Pair, planned: &Planned) -> Result<Demand, Failure> {
     let raw = pair.destination.raw()?;
     let mut demand =
         verify::demand(&pair.source.raw()?, &raw, &admitted).map_err(Failure::Demand)?;
-    if let Contract::BridgeDead { .. } = pair.contract {
+    if let Contract::BridgeDead { max_gap } = pair.contract {
         let copies = planned.plan.copies().map(|copy| {
             (
                 copy.source().get(),
@@ -104,7 +117,7 @@ fn demand(pair: &Pair, planned: &Planned) -> Result<Demand, Failure> {
                 copy.len(),
             )
         });
-        verify::bridge(&mut demand, &raw, copies).map_err(Failure::Demand)?;
+        verify::bridge(&mut demand, &raw, copies, max_gap.get()).map_err(Failure::Demand)?;
     }
     Ok(demand)
 }

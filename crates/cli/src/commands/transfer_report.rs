@@ -8,6 +8,7 @@ use mooncake_pd_layout::CacheLayout;
 use serde::Serialize;
 
 use crate::batch::{Planned, Refusal};
+use crate::failure::Exit;
 use crate::number::count;
 use crate::sides::Moved;
 use crate::skipped;
@@ -77,9 +78,11 @@ impl fmt::Display for MismatchReport {
     }
 }
 
-/// One transfer.
+/// One transfer, for people or as JSON.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Report {
+pub struct Report {
+    #[serde(skip)]
+    exit: Exit,
     name: String,
     verdict: &'static str,
     contract: String,
@@ -104,16 +107,24 @@ impl Report {
         destination: &CacheLayout,
         raw: &Layout,
         planned: &Planned,
-        (plan_took, moved): (Duration, Moved),
-        outcome: &Outcome,
+        plan_took: Duration,
+        run: Option<(Moved, &Outcome)>,
     ) -> Self {
         let groups = groups(destination, planned);
         let total =
             |of: fn(&GroupReport) -> u64| groups.iter().map(of).fold(0_u64, u64::saturating_add);
+        let moved = run.map(|(moved, _)| moved).unwrap_or_default();
+        let outcome = run.map(|(_, outcome)| outcome.clone()).unwrap_or_default();
+        let exit = if outcome.passed() {
+            planned.exit()
+        } else {
+            Exit::Unverified
+        };
         let seconds = moved.took.as_secs_f64();
         Self {
+            exit,
             name: name.to_owned(),
-            verdict: verdict(outcome.passed()),
+            verdict: verdict(exit),
             contract: planned.plan.contract().to_string(),
             blocks: total(|group| group.blocks),
             descriptors: moved.descriptors,
@@ -139,8 +150,10 @@ impl Report {
         }
     }
 
-    pub(super) const fn passed(&self) -> bool {
-        self.wrong_bytes == 0
+    /// How a command with this transfer ends.
+    #[must_use]
+    pub const fn exit(&self) -> Exit {
+        self.exit
     }
 
     fn table(&self) -> Table {
@@ -213,7 +226,7 @@ pub(super) struct Reports {
 impl Default for Reports {
     fn default() -> Self {
         Self {
-            verdict: verdict(true),
+            verdict: verdict(Exit::Ok),
             transfers: Vec::new(),
         }
     }
@@ -222,7 +235,20 @@ impl Default for Reports {
 impl Reports {
     pub(super) fn push(&mut self, report: Report) {
         self.transfers.push(report);
-        self.verdict = verdict(self.transfers.iter().all(Report::passed));
+        self.verdict = verdict(self.exit());
+    }
+
+    /// A failed verification first, then a refused batch.
+    pub(super) fn exit(&self) -> Exit {
+        let ends = |exit| self.transfers.iter().any(|report| report.exit() == exit);
+        [Exit::Unverified, Exit::Invalid]
+            .into_iter()
+            .find(|&exit| ends(exit))
+            .unwrap_or(Exit::Ok)
+    }
+
+    pub(super) fn refused(&self) -> impl Iterator<Item = &Refusal> {
+        self.transfers.iter().flat_map(|report| &report.refused)
     }
 }
 
@@ -238,8 +264,12 @@ impl fmt::Display for Reports {
     }
 }
 
-const fn verdict(passed: bool) -> &'static str {
-    if passed { "ok" } else { "failed" }
+const fn verdict(exit: Exit) -> &'static str {
+    match exit {
+        Exit::Ok => "ok",
+        Exit::Invalid => "refused",
+        Exit::Unverified | Exit::Usage | Exit::Incompatible => "failed",
+    }
 }
 
 fn groups(destination: &CacheLayout, planned: &Planned) -> Vec<GroupReport> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::demand::{Demand, Row};
+use super::demand::{Demand, Row, disjoint};
 use super::error::WalkError;
 use super::layout::Layout;
 use super::view::{Span, View};
@@ -11,8 +11,9 @@ use super::view::{Span, View};
 /// destination allocation and offset, length.
 pub type Copy = (u32, u64, u32, u64, u64);
 
-/// Adds to a demand the bytes that copies write besides it: each must be
-/// dead, that is, belong to no view of the group that owns its block.
+/// Adds to a demand the bytes that copies write besides it: each gap has at
+/// most `max_gap` bytes, and each byte must be dead, that is, belong to no view
+/// of the group that owns its block.
 ///
 /// # Errors
 /// A byte is written that somebody owns.
@@ -20,6 +21,7 @@ pub fn bridge(
     demand: &mut Demand,
     destination: &Layout,
     copies: impl IntoIterator<Item = Copy>,
+    max_gap: u64,
 ) -> Result<(), WalkError> {
     let owned: BTreeSet<(u64, u32)> = demand
         .rows
@@ -31,6 +33,14 @@ pub fn bridge(
         between(&demand.rows, copy, &mut gaps);
     }
     for gap in &gaps {
+        if gap.len > max_gap {
+            return Err(WalkError::Gap {
+                allocation: gap.destination,
+                offset: gap.destination_offset,
+                len: gap.len,
+                max_gap,
+            });
+        }
         for view in &destination.views {
             if view.allocation == gap.destination {
                 dead(view, gap, &owned)?;
@@ -39,7 +49,7 @@ pub fn bridge(
     }
     demand.rows.append(&mut gaps);
     demand.rows.sort_unstable();
-    Ok(())
+    disjoint(&demand.rows)
 }
 
 /// The parts of a copy that no row demands.

@@ -202,7 +202,7 @@ fn spans(views: &[&View], block: u64) -> Result<Vec<(u32, Span)>, WalkError> {
     Ok(out)
 }
 
-fn disjoint(rows: &[Row]) -> Result<(), WalkError> {
+pub(super) fn disjoint(rows: &[Row]) -> Result<(), WalkError> {
     for (left, right) in rows.iter().zip(rows.iter().skip(1)) {
         let end = left.destination_offset.saturating_add(left.len);
         if left.destination == right.destination && end > right.destination_offset {

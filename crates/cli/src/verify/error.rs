@@ -99,6 +99,20 @@ pub enum WalkError {
         /// Whose it is.
         owner: String,
     },
+    /// A bridged gap is longer than allowed.
+    #[error(
+        "destination allocation {allocation} byte {offset}: {len} bytes are bridged, {max_gap} are allowed"
+    )]
+    Gap {
+        /// The allocation.
+        allocation: u32,
+        /// First byte of the gap.
+        offset: u64,
+        /// Its bytes.
+        len: u64,
+        /// Most bytes allowed.
+        max_gap: u64,
+    },
     /// A demanded row lies outside the memory that it should be in.
     #[error("{side} allocation {allocation} of {have} B lacks bytes {offset}..{end}")]
     Outside {
