@@ -62,7 +62,7 @@ fn run(
                 copy.len(),
             )
         });
-        bridge(&mut wanted, views[1], copies).unwrap();
+        bridge(&mut wanted, views[1], copies, 1 << 40).unwrap();
     }
     let meter = Meter::new(0);
     let sides = Sides::filled(source, destination, &meter).unwrap();
