@@ -4,7 +4,9 @@
 //! who owns it: allocations, id pools, cache groups, their layers and fields.
 //! It comes from code ([`LayoutBuilder`]), from a JSON manifest
 //! ([`CacheLayout::from_json`], format in [`raw`]), or from what an engine
-//! reported about itself (importers); all three end in one validation.
+//! reported about itself ([`import`]); all three end in one validation.
+//! [`compare`] says in what two of them differ, a [`Fingerprint`] stands for
+//! what their pages contain.
 //!
 //! This crate knows bytes, groups and pools. It knows no request, no address
 //! and no peer.

@@ -3,8 +3,8 @@
 #![expect(clippy::arithmetic_side_effects, reason = "a test may fail by panic")]
 
 use mooncake_pd_layout::{
-    Axis, CacheLayout, FieldSpec, GroupSpec, LayoutBuilder, LayoutError, MAX_FIELDS_PER_LAYER,
-    compare,
+    Axis, CacheLayout, FieldError, FieldSpec, GroupSpec, LayoutBuilder, LayoutError,
+    MAX_FIELDS_PER_LAYER, compare,
 };
 
 /// `layers` of `fields`, each field in a plane of its own.
@@ -42,11 +42,6 @@ fn a_hundred_thousand_fields_compare_in_any_order() {
     };
     assert_eq!(compare(&a, &b), []);
     assert_eq!(a.fingerprint(), b.fingerprint());
-    let pool = a.pools()[0].id();
-    assert_eq!(
-        a.resized(pool, 9).and_then(|more| more.resized(pool, 4)),
-        Ok(a)
-    );
 }
 
 #[test]
@@ -61,4 +56,23 @@ fn a_layer_of_too_many_fields_is_refused() {
             limit: 1024
         })
     );
+}
+
+#[test]
+fn an_axis_of_pages_comes_from_the_group_only() {
+    let field = || FieldSpec::new("x", "uint8").page_stride(16);
+    for field in [
+        field().dim(Axis::Page, 2, 8).dim(Axis::Byte, 8, 1),
+        field().dim(Axis::Byte, 8, 1).split(Axis::Page, &[1]),
+    ] {
+        let built = LayoutBuilder::new()
+            .allocation(0, 1000)
+            .pool(0, 4, Some(0))
+            .group(GroupSpec::new(0, "full_attention", 16, 0).layer("l", [field]))
+            .build();
+        let Err(LayoutError::Field { error, .. }) = built else {
+            panic!("{built:?}")
+        };
+        assert_eq!(error, FieldError::PageAxis);
+    }
 }
