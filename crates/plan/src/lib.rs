@@ -56,3 +56,8 @@ pub use raw::{REQUEST_FORMAT, RawRequest, RawRequests, RawSlots, RawTables};
 pub use request::{Owner, Request, RequestError, Side, Tables, Tokens};
 pub use select::{Pair, Unfilled, UnfilledReason};
 pub use slots::{MAX_ENTRIES, Slots};
+
+/// The README's example, compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
