@@ -226,9 +226,13 @@ pub(crate) fn is_dead(layout: &CacheLayout, group: &Group, gap: Gap) -> bool {
     let reach = capacity(group).saturating_sub(1);
     let (first, last) = (i128::from(gap.first.0), i128::from(gap.last.0));
     let (start, end) = (i128::from(gap.start), i128::from(gap.end));
-    // Where such gaps lie over all blocks.
-    let moved = reach.saturating_mul(i128::from(gap.stride));
-    let (lowest, highest) = (start.saturating_sub(moved), end.saturating_add(moved));
+    // Where such gaps lie over all blocks, the pool's first to its last.
+    let stride = i128::from(gap.stride);
+    let lowest = start.saturating_sub(first.saturating_mul(stride));
+    let highest = reach
+        .saturating_sub(first)
+        .saturating_mul(stride)
+        .saturating_add(end);
     layout.groups().iter().all(|other| {
         let same_ids = other.pool() == group.pool();
         let others = capacity(other).saturating_sub(1);
@@ -241,21 +245,24 @@ pub(crate) fn is_dead(layout: &CacheLayout, group: &Group, gap: Gap) -> bool {
             .all(|(_, field)| {
                 let stride = i128::from(field.block_stride().get());
                 let base = i128::from(field.offset().get());
-                if !same_ids || field.block_stride().get() != gap.stride {
-                    // Its ids and the gap's don't move together: it has to be
-                    // somewhere else altogether.
-                    let span = i128::from(field.span().get());
-                    let field_end = others
-                        .saturating_mul(stride)
-                        .saturating_add(base)
-                        .saturating_add(span);
-                    return field_end <= lowest || base >= highest;
-                }
+                let moves_along = same_ids && field.block_stride().get() == gap.stride;
                 let mut byte = 0;
                 while byte < bytes(field) {
                     let (offset, len) = locate(field, byte);
                     byte = byte.saturating_add(len.max(1));
                     let from = base.saturating_add(i128::from(offset));
+                    if !moves_along {
+                        // Its ids and the gap's don't move together: it has to
+                        // be somewhere else altogether.
+                        let piece_end = others
+                            .saturating_mul(stride)
+                            .saturating_add(from)
+                            .saturating_add(i128::from(len));
+                        if piece_end > lowest && from < highest {
+                            return false;
+                        }
+                        continue;
+                    }
                     // Ids whose piece ends after `start` and begins before `end`;
                     // an id that the pool does not have counts where another block
                     // of the pool would meet one that it has.
@@ -269,7 +276,7 @@ pub(crate) fn is_dead(layout: &CacheLayout, group: &Group, gap: Gap) -> bool {
                         .saturating_sub(from)
                         .saturating_sub(1)
                         .div_euclid(stride)
-                        .min(last.saturating_add(reach));
+                        .min(first.saturating_add(reach));
                     // A gap of two blocks meets at most two ids that may be owned.
                     let few = high.saturating_sub(low) <= 1;
                     if low <= high && !(few && owned(low) && owned(high)) {

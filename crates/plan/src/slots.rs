@@ -39,8 +39,12 @@ impl Slots {
 
     /// The entries with their positions.
     pub fn positions(&self) -> impl Iterator<Item = (u64, BlockEntry)> + '_ {
-        // `new` proved that the last position fits.
-        (self.first_block..).zip(self.entries.iter().copied())
+        // `new` proved that the last position fits; the range is asked for no
+        // other, for it would panic on the one after 2^64 - 1.
+        let entries = self.entries.iter().copied();
+        entries
+            .zip(self.first_block..)
+            .map(|(entry, at)| (at, entry))
     }
 
     /// The entry at a position, if the table reaches there.
