@@ -47,6 +47,9 @@ pub(super) type Owner = (u32, u32, u32);
 
 impl Plain {
     /// The layout of a manifest that is known to be valid.
+    ///
+    /// # Panics
+    /// It is not.
     #[must_use]
     pub fn new(raw: &RawLayout) -> Self {
         let pool = |id: u32| {

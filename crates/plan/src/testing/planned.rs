@@ -10,7 +10,8 @@ use super::reference::Reference;
 use super::refusal::{Ownership, invalid};
 use super::uncoalesced::uncoalesced;
 use crate::{
-    Batch, Contract, Leases, Options, Owner, Pairing, Plan, RawRequest, Request, RequestError, Side,
+    Batch, Contract, Leases, Options, Owner, Pairing, Plan, RawRequest, Request, RequestError,
+    Section, Side,
 };
 
 /// Makes a [`Case`] of any bytes and holds its plan to [`check_plan`].
@@ -140,8 +141,8 @@ pub fn check_plan(case: &Case) {
         .after_bytes(&setting.source_memory(), &demand);
     check_memory(&setting, &batch.plan, &demand, &expected);
     check_counts(&batch.plan, &demand);
-    let rows = uncoalesced(&case.source, &case.destination, &demand.moves);
-    assert_eq!(setting.run(rows.into_iter()), expected, "rows of pages");
+    let by_page = uncoalesced(&case.source, &case.destination, &demand.moves);
+    assert_eq!(setting.run(by_page.into_iter()), expected, "rows of pages");
     check_one_by_one(&setting, &batch, &all, &expected);
     check_cut(&setting, &raws, &batch.plan, &expected);
 
@@ -203,8 +204,8 @@ fn check_counts(plan: &Plan, demand: &Demand) {
         assert_eq!(bytes, wanted);
     }
     let sections = plan.sections();
-    assert_eq!(sections.iter().map(|s| s.copies()).sum::<u64>(), count);
-    assert_eq!(sections.iter().map(|s| s.bytes()).sum::<u64>(), bytes);
+    assert_eq!(sections.iter().map(Section::copies).sum::<u64>(), count);
+    assert_eq!(sections.iter().map(Section::bytes).sum::<u64>(), bytes);
     let moves: Vec<Move> = sections
         .iter()
         .flat_map(|section| {
