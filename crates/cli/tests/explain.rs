@@ -8,8 +8,12 @@
 
 mod common;
 
+use std::slice;
+
+use common::bench::{Bench, file};
 use common::vllm::{Model, oracle};
 use common::{bridge_all, plan};
+use mooncake_pd_layout::CacheLayout;
 use mooncake_pd_plan::{Contract, Pairing, RawRequest, Request};
 
 fn explain(model: &Model, raw: &[RawRequest], contract: Contract) -> String {
@@ -90,16 +94,45 @@ fn v4_with_the_full_prefix_on_the_destination() {
 }
 
 #[test]
-fn what_is_not_filled_and_layers_of_the_destination_alone_are_named() {
+fn what_is_not_filled_is_named_with_its_reason() {
     let (model, mut raw) = recorded("gpt-oss-120b", "fragmented/consumer-prefix-hit");
-    // The source lost a block of its window; the destination offers a
-    // look-ahead block and one that the window does not reach any more.
+    // The source lost a block of its window; the destination offers blocks that
+    // the window does not reach any more, and one beyond the prompt.
     raw[0].groups[0].source.entries[8] = None;
     let blocks = &mut raw[0].groups[0].destination;
-    blocks.first_block = Some(16);
-    blocks.entries.insert(0, Some(140));
+    blocks.first_block = Some(15);
+    blocks.entries.splice(..0, [Some(140), Some(139)]);
     let blocks = &mut raw[0].groups[1].destination;
     blocks.first_block = Some(11);
     blocks.entries.push(Some(141));
+    insta::assert_snapshot!(explain(&model, &raw, Contract::PayloadOnly));
+}
+
+#[test]
+fn c13_layers_of_the_destination_alone_are_named() {
+    let (mut model, raw) = recorded("gpt-oss-120b", "sequential/full");
+    let mut source = model.source.to_raw();
+    source.groups[1].layers.pop().unwrap();
+    model.source = CacheLayout::new(&source).unwrap();
+    insta::assert_snapshot!(explain(&model, &raw, Contract::PayloadOnly));
+}
+
+#[test]
+fn long_lists_are_cut_and_names_are_escaped() {
+    let (model, mut raw) = recorded("deepseek-v3-flashattn-bs16", "fragmented/full");
+    raw[0].id = "d-a\n0 copies".to_owned();
+    insta::assert_snapshot!(explain(&model, &raw, Contract::PayloadOnly));
+}
+
+#[test]
+fn a_copy_that_runs_over_groups_is_counted_where_it_begins() {
+    let Bench { model, rows } = Bench::read(V4, &file()[V4], &["contiguous"]);
+    let text = explain(&model, slice::from_ref(&rows[0].request), bridge_all());
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn a_plan_without_copies_says_so() {
+    let (model, raw) = recorded(QWEN, "synthetic/empty-remote");
     insta::assert_snapshot!(explain(&model, &raw, Contract::PayloadOnly));
 }

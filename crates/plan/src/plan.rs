@@ -80,6 +80,7 @@ pub struct Section {
     pub(crate) request: usize,
     pub(crate) group: GroupId,
     pub(crate) kind: GroupKind,
+    pub(crate) tokens_per_block: u32,
     pub(crate) layers: usize,
     pub(crate) local: Vec<String>,
     pub(crate) payload: u64,
@@ -105,6 +106,12 @@ impl Section {
     #[must_use]
     pub const fn kind(&self) -> GroupKind {
         self.kind
+    }
+
+    /// Tokens of one block, 1 or more: a position's distance to the next.
+    #[must_use]
+    pub const fn tokens_per_block(&self) -> u32 {
+        self.tokens_per_block
     }
 
     /// Layers that both sides have.
@@ -367,6 +374,7 @@ impl Pairing<'_> {
                     request: index,
                     group: tables.group(),
                     kind: group.destination.kind(),
+                    tokens_per_block: group.destination.tokens_per_block().get(),
                     layers: group
                         .destination
                         .layers()
