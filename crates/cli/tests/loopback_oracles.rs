@@ -131,6 +131,7 @@ fn c61_cases_of_sglang_move_every_demanded_byte_and_no_other() {
     for (name, case) in [
         ("dsa-deepseek-v3.2-bf16", "two chunks"),
         ("dsv4-deepseek-v4-flash", "N=700: partial c128 block"),
+        ("hybrid-qwen3-next-80b-a3b-ps64", "two chunks"),
         ("mha-llama3-8b-ps1", "one chunk"),
         ("mla-deepseek-v3-ps64", "two chunks"),
         ("swa-gpt-oss", "one chunk, N > window"),
