@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::fmt;
 use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -17,7 +18,8 @@ use crate::request::RequestName;
 /// the prefill one and DST the decode one. `-` reads the standard input.
 ///
 /// Exit codes: 0 ok, 1 verification failed, 2 usage, 3 invalid layout or
-/// request, 4 incompatible layouts.
+/// request, 4 incompatible layouts. Of a batch, requests that are refused are
+/// listed; only if every one is, the exit code is 3.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "mooncake-pd", version)]
 pub struct Cli {
@@ -176,6 +178,15 @@ impl FromStr for Blocks {
 /// A contract as it is written on the command line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ContractArg(pub Contract);
+
+impl fmt::Display for ContractArg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Contract::PayloadOnly => f.write_str("payload-only"),
+            Contract::BridgeDead { max_gap } => write!(f, "bridge-dead={max_gap}"),
+        }
+    }
+}
 
 /// Not a contract.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

@@ -194,6 +194,7 @@ fn diff_lists_differences_as_json() {
     let differences = json["differences"].as_array().unwrap();
     assert!(differences.iter().any(|d| d["incompatible"] == true));
     assert!(differences.iter().all(|d| d["message"].is_string()));
+    assert!(differences.iter().any(|d| d["kind"] == "shape"));
 }
 
 #[test]
@@ -246,7 +247,7 @@ fn a_plan_lists_its_descriptors() {
     // 25 blocks of 16 KiB in 32 layers.
     assert_eq!(bytes, 25 * 16_384 * 32);
     assert_eq!(json["bytes"], bytes);
-    assert_eq!(json["contract"], "payload only");
+    assert_eq!(json["contract"], "payload-only");
     assert_eq!(json["bounds"], "proved");
     assert_eq!(json["unfilled"], serde_json::json!([]));
     assert_eq!(json["refused"], serde_json::json!([]));

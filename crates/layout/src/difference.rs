@@ -166,6 +166,28 @@ pub enum Difference {
 }
 
 impl Difference {
+    /// Which kind of difference it is, for machines.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Shard { .. } => "shard",
+            Self::Content { .. } => "content",
+            Self::Groups { .. } => "groups",
+            Self::Kind { .. } => "kind",
+            Self::Window { .. } => "window",
+            Self::TokensPerBlock { .. } => "tokens_per_block",
+            Self::PagesPerBlock { .. } => "pages_per_block",
+            Self::NoCommonLayer { .. } => "no_common_layer",
+            Self::SourceLayer { .. } => "source_layer",
+            Self::DestinationLayer { .. } => "destination_layer",
+            Self::SourceField { .. } => "source_field",
+            Self::DestinationField { .. } => "destination_field",
+            Self::DType { .. } => "dtype",
+            Self::Shape { .. } => "shape",
+            Self::Split { .. } => "split",
+        }
+    }
+
     /// Whether it forbids every transfer between the two layouts.
     #[must_use]
     pub const fn is_incompatible(&self) -> bool {

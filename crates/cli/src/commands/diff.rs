@@ -14,6 +14,7 @@ use crate::output::Output;
 
 #[derive(Serialize)]
 struct Entry {
+    kind: &'static str,
     incompatible: bool,
     message: String,
 }
@@ -48,6 +49,7 @@ pub fn diff(args: &DiffArgs, json: bool) -> Result<Output, Failure> {
         differences: differences
             .iter()
             .map(|difference| Entry {
+                kind: difference.name(),
                 incompatible: difference.is_incompatible(),
                 message: difference.to_string(),
             })
@@ -67,7 +69,7 @@ impl fmt::Display for Report {
             } else {
                 "note"
             };
-            writeln!(f, "{grade}: {}", entry.message)?;
+            writeln!(f, "{grade}: {}: {}", entry.kind, entry.message)?;
         }
         if self.compatible {
             writeln!(f, "compatible")?;

@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use mooncake_pd_plan::{Pairing, Plan};
+use mooncake_pd_plan::{BoundsGrade, Pairing, Plan};
 use serde::Serialize;
 
-use crate::args::PlanArgs;
+use crate::args::{ContractArg, PlanArgs};
 use crate::batch::{Batch, Planned, Refusal};
 use crate::failure::Failure;
 use crate::output::Output;
@@ -27,7 +27,7 @@ struct Unfilled {
 #[derive(Serialize)]
 struct Report {
     contract: String,
-    bounds: String,
+    bounds: &'static str,
     bytes: u64,
     payload_bytes: u64,
     unfilled: Vec<Unfilled>,
@@ -96,8 +96,11 @@ fn unfilled(planned: &Planned) -> Vec<Unfilled> {
 fn report(planned: &Planned, shortest: Option<Duration>) -> Report {
     let plan = &planned.plan;
     Report {
-        contract: plan.contract().to_string(),
-        bounds: plan.bounds().to_string(),
+        contract: ContractArg(plan.contract()).to_string(),
+        bounds: match plan.bounds() {
+            BoundsGrade::Proved => "proved",
+            BoundsGrade::PeerAsserted => "peer-asserted",
+        },
         bytes: plan.bytes(),
         payload_bytes: plan.payload_bytes(),
         unfilled: unfilled(planned),

@@ -7,6 +7,7 @@ use std::time::Duration;
 use mooncake_pd_layout::CacheLayout;
 use serde::Serialize;
 
+use crate::args::ContractArg;
 use crate::batch::{Planned, Refusal};
 use crate::failure::Exit;
 use crate::number::count;
@@ -125,7 +126,7 @@ impl Report {
             exit,
             name: name.to_owned(),
             verdict: verdict(exit),
-            contract: planned.plan.contract().to_string(),
+            contract: ContractArg(planned.plan.contract()).to_string(),
             blocks: total(|group| group.blocks),
             descriptors: moved.descriptors,
             bytes: moved.bytes,
