@@ -4,7 +4,9 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail by panic")]
 
 use mooncake_pd_layout::raw::{RawLayout, RawSplit};
-use mooncake_pd_layout::{Axis, CacheLayout, FieldSpec, GroupSpec, LayoutBuilder, compare};
+use mooncake_pd_layout::{
+    Axis, CacheLayout, Difference, FieldSpec, GroupSpec, LayoutBuilder, compare,
+};
 
 fn raw() -> RawLayout {
     let kv = |name, offset| {
@@ -46,11 +48,7 @@ fn change(how: impl FnOnce(&mut RawLayout)) -> Vec<String> {
     let after = CacheLayout::new(&changed).unwrap();
     assert_ne!(before.fingerprint(), after.fingerprint());
     let found = compare(&before, &after);
-    assert!(
-        found
-            .iter()
-            .any(mooncake_pd_layout::Difference::is_incompatible)
-    );
+    assert!(found.iter().any(Difference::is_incompatible));
     assert_eq!(compare(&after, &before).len(), found.len());
     found.iter().map(ToString::to_string).collect()
 }
@@ -294,4 +292,38 @@ fn the_digest_is_that_of_the_documented_encoding() {
     let hex = layout.fingerprint().to_string();
     assert_eq!(hex.len(), 64);
     assert!(hex.starts_with(&format!("{:02x}{:02x}", expected[0], expected[1])));
+}
+
+#[test]
+fn a_difference_has_the_name_of_its_kind() {
+    let names = |how: fn(&mut RawLayout)| {
+        let mut changed = raw();
+        how(&mut changed);
+        let (before, after) = (CacheLayout::new(&raw()), CacheLayout::new(&changed));
+        let found = compare(&before.unwrap(), &after.unwrap());
+        let mut names: Vec<&str> = found.iter().map(Difference::name).collect();
+        names.dedup();
+        names
+    };
+    assert_eq!(
+        names(|raw| raw.groups[1].tokens_per_block = 32),
+        ["tokens_per_block"]
+    );
+    assert_eq!(names(|raw| raw.groups[0].window = Some(64)), ["window"]);
+    assert_eq!(
+        names(|raw| "b2".clone_into(&mut raw.groups[0].layers[1].name)),
+        ["source_layer", "destination_layer"]
+    );
+    assert_eq!(
+        names(|raw| "k2".clone_into(&mut raw.groups[0].layers[0].fields[0].name)),
+        ["source_field", "destination_field"]
+    );
+    assert_eq!(
+        names(|raw| raw.groups[0].layers[0].fields[0].dims[2].extent = 7),
+        ["shape"]
+    );
+    assert_eq!(
+        names(|raw| "x".clone_into(&mut raw.content.state_order)),
+        ["content"]
+    );
 }
