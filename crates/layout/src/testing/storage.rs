@@ -108,7 +108,7 @@ pub(super) fn store(content: &Content, bytes: &mut Unstructured<'_>) -> Result<R
                 plane.heads = if apart { field.order[0].1 } else { 1 };
                 let (raw, width) = page(field, group.paging, pages, apart, bytes)?;
                 let used = plane.widths.entry(number).or_insert(0);
-                let offset = *used + bytes.int_in_range(0..=2)?;
+                let offset = *used + gap(2, bytes)?;
                 *used = offset + width;
                 plane.fields.push(Placed {
                     group: number,
@@ -248,7 +248,7 @@ fn place(planes: Vec<Plane>, layout: &mut RawLayout, bytes: &mut Unstructured<'_
         } else {
             6
         };
-        let pad = bytes.int_in_range(0..=3)?;
+        let pad = gap(3, bytes)?;
         let stride = (widest.max().unwrap_or(1).div_ceil(step) + pad) * step;
         let apart = capacity * stride + bytes.int_in_range(0..=3)?;
         let len = apart * plane.heads;
@@ -317,6 +317,12 @@ fn place(planes: Vec<Plane>, layout: &mut RawLayout, bytes: &mut Unstructured<'_
         });
     }
     Ok(())
+}
+
+/// Bytes between two things: mostly none, so that runs of blocks exist.
+fn gap(most: u64, bytes: &mut Unstructured<'_>) -> Result<u64> {
+    let drawn = bytes.int_in_range(0..=3 * most)?;
+    Ok(if drawn > most { 0 } else { drawn })
 }
 
 fn shuffle<T>(list: &mut [T], bytes: &mut Unstructured<'_>) -> Result<()> {

@@ -158,10 +158,9 @@ impl List {
                 251 => Some(u64::MAX - 3),
                 200..=250 => None,
                 _ if free.is_empty() => None,
-                _ => {
-                    let at = usize::from(*pick) % free.len();
-                    Some(free.remove(at))
-                }
+                // Mostly in order: blocks that follow each other.
+                0..=149 => Some(free.remove(0)),
+                _ => Some(free.remove(usize::from(*pick) % free.len())),
             };
             last = entry.or(last);
             entry
