@@ -297,13 +297,13 @@ impl<'a> Walk<'a> {
         if len > max_gap.get() {
             return false;
         }
-        let (next, index) = match step {
+        let (next, next_cell, index) = match step {
             Step::Within => {
                 return demand.expected.dead.get(at.cell).copied().unwrap_or(false);
             }
-            Step::Across => (demand, at.index.saturating_add(1)),
+            Step::Across => (demand, demand.first, at.index.saturating_add(1)),
             Step::NextGroup => match self.demands.get(at.demand.saturating_add(1)) {
-                Some(next) => (next, 0),
+                Some(next) => (next, 0, 0),
                 None => return false,
             },
         };
@@ -316,7 +316,7 @@ impl<'a> Walk<'a> {
         let next_stride = next
             .expected
             .cells
-            .first()
+            .get(next_cell)
             .map(|cell| cell.destination_stride);
         pair.destination.checked_add(1) == Some(last.destination)
             && next.expected.group.pool() == group.pool()

@@ -98,3 +98,20 @@ fn planner_and_check_agree_which_gaps_reach_a_block_that_does_not_exist() {
     let batch = planned(&side, &side, &[request(32, tables)]);
     assert_eq!(batch.plan.payload_bytes(), 20 + 30);
 }
+
+#[test]
+fn a_run_of_blocks_is_bridged_whatever_the_stride_of_other_layers() {
+    let side = LayoutBuilder::new()
+        .pool(0, 4, Some(0))
+        .allocation(0, 100)
+        .group(
+            GroupSpec::new(0, "full_attention", 16, 0)
+                .layer("a", [bytes("k", 0, 6, 2)])
+                .layer("b", [bytes("k", 40, 12, 9)]),
+        )
+        .build()
+        .unwrap();
+    let tables = (list(&[1, 2]), list(&[2, 3]));
+    let batch = planned(&side, &side, &[request(32, vec![tables])]);
+    assert_eq!(batch.plan.payload_bytes(), 2 * 11);
+}
