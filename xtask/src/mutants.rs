@@ -1,10 +1,10 @@
 //! `cargo xtask mutants`: do the tests of layout and plan notice a changed line?
 //!
-//! The mutants are cut into small slices. A finished slice is kept under
-//! `target/mutants` until the sources change, so a run may be stopped at any
-//! time and taken up again, and shards may run at the same time. When no slice
-//! is missing, the outcome is written to `docs/mutants.md`, where each survivor
-//! has a reason; reasons written there by hand are kept.
+//! The mutants are taken file by file. What became of a file's mutants is kept
+//! under `target/mutants` until that file changes, so a run may be stopped at
+//! any time and taken up again, and shards may run at the same time. When no
+//! file is missing, the outcome is written to `docs/mutants.md`, where each
+//! survivor has a reason; reasons written there by hand are kept.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -18,9 +18,6 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::repo::{self, Repo};
 use crate::tool;
 
-/// Slices of about a dozen mutants each.
-const SLICES: u32 = 128;
-
 const RESULT: &str = "docs/mutants.md";
 const NO_REASON: &str = "none yet";
 const KINDS: [&str; 4] = ["caught", "unviable", "timeout", "missed"];
@@ -29,23 +26,23 @@ const KINDS: [&str; 4] = ["caught", "unviable", "timeout", "missed"];
 const SLOW_TESTS: &[&str] = &["exhaustive", "corpus", "bench"];
 
 /// Inputs per quickcheck property; the default is 100.
-const QUICKCHECK_TESTS: &str = "30";
+const QUICKCHECK_TESTS: &str = "15";
 
 /// Arguments of `cargo xtask mutants`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Only every n-th slice, beginning with the k-th, as k/n with k from 0
+    /// Only every n-th file, beginning with the k-th, as k/n with k from 0
     #[arg(long, default_value = "0/1")]
     shard: Shard,
-    /// Runs slices again that have survivors, after new tests were committed
+    /// Runs files again that have survivors, after new tests were committed
     #[arg(long)]
     retry: bool,
 }
 
 #[derive(Clone, Copy)]
 struct Shard {
-    index: u32,
-    count: u32,
+    index: usize,
+    count: usize,
 }
 
 impl FromStr for Shard {
@@ -62,34 +59,55 @@ impl FromStr for Shard {
 /// Runs what is missing of a shard, then writes the result if nothing is missing at all.
 pub(crate) fn run(repo: &Repo, args: &Args) -> Result<()> {
     let program = tool::MUTANTS.install(repo)?;
-    let results = repo.path("target/mutants").join(sources(repo)?);
+    let results = repo.path("target/mutants/results");
     fs::create_dir_all(&results)?;
     let tree = checkout(repo, args.shard)?;
-    for slice in 0..SLICES {
-        if slice.checked_rem(args.shard.count) != Some(args.shard.index) {
-            continue;
-        }
-        let file = results.join(format!("{slice:03}.txt"));
+    let sources = sources(repo)?;
+    for source in sources
+        .iter()
+        .skip(args.shard.index)
+        .step_by(args.shard.count)
+    {
+        let file = results.join(&source.blob);
         let done = fs::read_to_string(&file);
         let survived = |text: &String| text.lines().any(|line| !is_settled(line));
         if done.is_ok_and(|text| !args.retry || !survived(&text)) {
             continue;
         }
-        println!("==> slice {slice} of {SLICES}");
-        let outcome = run_slice(&program, &tree, slice)?;
+        println!("==> {}", source.path);
+        let outcome = run_file(&program, &tree, &source.path)?;
         fs::write(&file, outcome)?;
     }
-    report(repo, &results)
+    report(repo, &sources, &results)
 }
 
-/// What the committed sources of both crates are, in one word.
-fn sources(repo: &Repo) -> Result<String> {
-    let folders = ["HEAD:crates/layout/src", "HEAD:crates/plan/src"];
-    let output = repo.command("git", ["rev-parse"]).args(folders).output()?;
+/// A committed file that mutants are made of.
+struct Source {
+    path: String,
+    blob: String,
+}
+
+/// The committed sources of both crates, without their tests.
+fn sources(repo: &Repo) -> Result<Vec<Source>> {
+    let folders = ["crates/layout/src", "crates/plan/src"];
+    let output = repo
+        .command("git", ["ls-tree", "-r", "HEAD"])
+        .args(folders)
+        .output()?;
     ensure!(output.status.success(), "git can't name the sources");
-    let ids = String::from_utf8(output.stdout)?;
-    let short = |id| str::get(id, ..12).unwrap_or(id);
-    Ok(ids.lines().map(short).collect::<Vec<_>>().join("-"))
+    let mut sources = Vec::new();
+    for line in String::from_utf8(output.stdout)?.lines() {
+        let (about, path) = line.split_once('\t').context("not a line of git ls-tree")?;
+        let blob = about.rsplit(' ').next().context("no blob")?;
+        let is_test = path.contains("/testing/") || path.ends_with("tests.rs");
+        if Path::new(path).extension().is_some_and(|kind| kind == "rs") && !is_test {
+            sources.push(Source {
+                path: path.to_owned(),
+                blob: blob.to_owned(),
+            });
+        }
+    }
+    Ok(sources)
 }
 
 /// A clone at HEAD that the mutants are written into, so that its build stays warm.
@@ -109,7 +127,7 @@ fn checkout(repo: &Repo, shard: Shard) -> Result<PathBuf> {
 }
 
 /// One line per mutant: its fate, then its name.
-fn run_slice(program: &Path, tree: &Path, slice: u32) -> Result<String> {
+fn run_file(program: &Path, tree: &Path, file: &str) -> Result<String> {
     let out = tree.join("mutants.out");
     if out.exists() {
         fs::remove_dir_all(&out)?;
@@ -118,15 +136,14 @@ fn run_slice(program: &Path, tree: &Path, slice: u32) -> Result<String> {
     mutants
         .current_dir(tree)
         .args(["mutants", "--in-place", "--no-shuffle", "--all-features"])
-        .args(["--baseline", "skip", "--timeout", "120"])
-        .args(["--package", "mooncake-pd-layout"])
-        .args(["--package", "mooncake-pd-plan"])
-        .args(["--exclude", "crates/*/src/testing{.rs,/**}"])
-        .args(["--shard", &format!("{slice}/{SLICES}")])
+        .args(["--baseline", "skip", "--timeout", "60"])
+        .args(["--file", file])
         .args(["--", "--lib", "--tests", "--"])
         .args(SLOW_TESTS.iter().flat_map(|name| ["--skip", name]))
         .env("QUICKCHECK_TESTS", QUICKCHECK_TESTS)
-        .env("INSTA_UPDATE", "no");
+        // Nobody looks at these binaries: they need not be debugged.
+        .env("CARGO_PROFILE_DEV_DEBUG", "0")
+        .env("CARGO_PROFILE_TEST_DEBUG", "0");
     let status = mutants.status()?;
     // 2: some were missed; 3: some ran out of time.
     if !matches!(status.code(), Some(0 | 2 | 3)) {
@@ -147,11 +164,11 @@ fn is_settled(line: &str) -> bool {
 }
 
 /// Writes the committed result, or says how much of it is missing.
-fn report(repo: &Repo, results: &Path) -> Result<()> {
+fn report(repo: &Repo, sources: &[Source], results: &Path) -> Result<()> {
     let mut fates: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut missing = 0_u32;
-    for slice in 0..SLICES {
-        let Ok(text) = fs::read_to_string(results.join(format!("{slice:03}.txt"))) else {
+    for source in sources {
+        let Ok(text) = fs::read_to_string(results.join(&source.blob)) else {
             missing = missing.saturating_add(1);
             continue;
         };
@@ -163,7 +180,8 @@ fn report(repo: &Repo, results: &Path) -> Result<()> {
         }
     }
     if missing > 0 {
-        println!("{missing} of {SLICES} slices are missing; {RESULT} is unchanged");
+        let all = sources.len();
+        println!("{missing} of {all} files are missing; {RESULT} is unchanged");
         return Ok(());
     }
     let file = repo.path(RESULT);

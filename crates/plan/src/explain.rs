@@ -54,6 +54,8 @@ impl Plan {
         if self.sections().iter().any(|s| !s.pairs.is_empty()) {
             writeln!(out, "blocks are listed as position: source -> destination")?;
         }
+        // Every request has a section for each of its groups.
+        let mut sections = self.sections().iter().peekable();
         for (index, (id, tokens)) in self.requests.iter().enumerate() {
             // Names come from peers: no control characters.
             write!(out, "request {}: ", id.escape_debug())?;
@@ -65,7 +67,7 @@ impl Plan {
                     writeln!(out, "token count unknown, lists aligned at their ends")?;
                 }
             }
-            for section in self.sections().iter().filter(|s| s.request == index) {
+            while let Some(section) = sections.next_if(|s| s.request == index) {
                 self.write_section(out, section)?;
             }
         }
