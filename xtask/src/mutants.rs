@@ -25,6 +25,9 @@ const KINDS: [&str; 4] = ["caught", "unviable", "timeout", "missed"];
 /// Tests that prove the same as others over many more inputs.
 const SLOW_TESTS: &[&str] = &["exhaustive", "corpus", "bench"];
 
+/// The workspace optimises these for their tests; here they are built far more often than run.
+const CRATES: [&str; 2] = ["mooncake-pd-layout", "mooncake-pd-plan"];
+
 /// Inputs per quickcheck property; the default is 100.
 const QUICKCHECK_TESTS: &str = "15";
 
@@ -138,6 +141,10 @@ fn run_file(program: &Path, tree: &Path, file: &str) -> Result<String> {
         .args(["mutants", "--in-place", "--no-shuffle", "--all-features"])
         .args(["--baseline", "skip", "--timeout", "60"])
         .args(["--file", file])
+        .args(
+            CRATES
+                .map(|name| format!("--cargo-arg=--config=profile.dev.package.{name}.opt-level=0")),
+        )
         .args(["--", "--lib", "--tests", "--"])
         .args(SLOW_TESTS.iter().flat_map(|name| ["--skip", name]))
         .env("QUICKCHECK_TESTS", QUICKCHECK_TESTS)

@@ -2,9 +2,24 @@
 
 use mooncake_pd_layout::{AllocationId, CacheLayout, Field, Group, GroupId, Run};
 
-/// Most comparisons of gaps with pieces of fields for one group; beyond it gaps
-/// count as live.
+/// Most comparisons of a group's gaps with pieces of fields.
 const MAX_COMPARISONS: usize = 1 << 22;
+
+/// Whether a group of so many contiguous parts may be bridged at all. Where a
+/// layout is in more pieces than can be compared within bounded time, every gap
+/// counts as live, for the planner and the check alike.
+pub(crate) fn is_bridgeable(layout: &CacheLayout, parts: usize) -> bool {
+    let pieces = layout
+        .groups()
+        .iter()
+        .flat_map(Group::fields)
+        .flat_map(|(_, field)| field.payload())
+        .map(|run| usize::try_from(run.count()).unwrap_or(usize::MAX))
+        .fold(0, usize::saturating_add);
+    pieces
+        .checked_mul(parts)
+        .is_some_and(|all| all <= MAX_COMPARISONS)
+}
 
 /// A gap between payload of a block, or of two that follow each other, repeated
 /// for every block of a group.
@@ -23,57 +38,31 @@ pub(crate) struct Gap {
     pub(crate) next_owner: Option<GroupId>,
 }
 
-/// Decides whether gaps of one group's blocks are dead.
-#[derive(Debug)]
-pub(crate) struct Dead<'a> {
-    layout: &'a CacheLayout,
-    group: &'a Group,
-    left: usize,
-}
-
-impl<'a> Dead<'a> {
-    pub(crate) const fn new(layout: &'a CacheLayout, group: &'a Group) -> Self {
-        Self {
-            layout,
-            group,
-            left: MAX_COMPARISONS,
-        }
-    }
-
-    /// Whether no byte of the gap belongs to a field of the group that owns its
-    /// block, to a block that the request does not own, or to another pool.
-    pub(crate) fn is_dead(&mut self, gap: Gap) -> bool {
-        let (layout, group) = (self.layout, self.group);
-        for other in layout.groups() {
-            let blocks = layout
-                .pool(other.pool())
-                .map_or(0, mooncake_pd_layout::Pool::capacity);
-            for (_, field) in other
-                .fields()
-                .filter(|(_, f)| f.allocation() == gap.allocation)
-            {
+/// Whether no byte of a gap of one group's blocks belongs to a field of the
+/// group that owns its block, to a block that the request does not own, or to
+/// another pool.
+pub(crate) fn is_dead(layout: &CacheLayout, group: &Group, gap: Gap) -> bool {
+    layout.groups().iter().all(|other| {
+        let blocks = layout
+            .pool(other.pool())
+            .map_or(0, mooncake_pd_layout::Pool::capacity);
+        other
+            .fields()
+            .filter(|(_, field)| field.allocation() == gap.allocation)
+            .all(|(_, field)| {
                 let regular =
                     other.pool() == group.pool() && field.block_stride().get() == gap.stride;
-                for piece in field.payload().iter().flat_map(Run::pieces) {
-                    let Some(left) = self.left.checked_sub(1) else {
-                        return false;
-                    };
-                    self.left = left;
+                field.payload().iter().flat_map(Run::pieces).all(|piece| {
                     let start = field.offset().get().saturating_add(piece.start().get());
                     let len = piece.len().get();
-                    let harmless = if regular {
+                    if regular {
                         is_harmless(gap, other.id(), start, len)
                     } else {
                         apart(gap, field, start, len, blocks)
-                    };
-                    if !harmless {
-                        return false;
                     }
-                }
-            }
-        }
-        true
-    }
+                })
+            })
+    })
 }
 
 /// Whether a piece of the same pool and stride lies in the gap only in blocks

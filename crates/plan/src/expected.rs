@@ -4,6 +4,7 @@
 use alloc::vec::Vec;
 use mooncake_pd_layout::{AllocationId, CacheLayout, Dim, Field, Group, GroupId};
 
+use crate::dead::is_bridgeable;
 use crate::select::Pair;
 use crate::slots::live;
 use crate::{Tables, Tokens, UnfilledReason};
@@ -145,10 +146,6 @@ pub(crate) fn demanded(
     (pairs, unfilled)
 }
 
-/// Most comparisons of gaps with fields when a pairing is made; beyond it gaps
-/// count as live.
-const MAX_COMPARISONS: usize = 1 << 22;
-
 /// One group as the check knows it.
 #[derive(Clone, Debug)]
 pub(crate) struct Expected<'a> {
@@ -161,22 +158,14 @@ pub(crate) struct Expected<'a> {
 impl<'a> Expected<'a> {
     pub(crate) fn new(source: &Group, group: &'a Group, layout: &CacheLayout) -> Self {
         let cells = cells(source, group);
-        let fields = layout
-            .groups()
-            .iter()
-            .map(|group| group.fields().count())
-            .sum();
-        let affordable = cells
-            .len()
-            .checked_mul(fields)
-            .is_some_and(|all| all <= MAX_COMPARISONS);
+        let bridgeable = is_bridgeable(layout, cells.len());
         let next = cells.iter().skip(1).map(Some).chain([None]);
         let dead = cells
             .iter()
             .zip(next)
             .map(|(cell, next)| {
                 let start = cell.destination_base.saturating_add(cell.len);
-                next.filter(|next| affordable && next.destination == cell.destination)
+                next.filter(|next| bridgeable && next.destination == cell.destination)
                     .map(|next| next.destination_base)
                     .filter(|end| *end > start)
                     .is_some_and(|end| {

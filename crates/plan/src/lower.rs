@@ -5,7 +5,7 @@ use mooncake_pd_layout::{CacheLayout, Group, GroupId};
 
 use crate::atom::Atom;
 use crate::contract::Contract;
-use crate::dead::{Dead, Gap};
+use crate::dead::{Gap, is_dead};
 use crate::draft::{Draft, Piece, Stretch};
 use crate::pairing::GroupPair;
 use crate::select::Pair;
@@ -185,7 +185,7 @@ impl<'a> Lowering<'a> {
             };
             lane.joins_blocks = self.may_cross(whole.gap_to_next_block(&lane.first), |len| {
                 let gap = gap(self.layout, group.destination, &whole, len, Some(id));
-                Dead::new(self.layout, group.destination).is_dead(gap)
+                group.bridgeable && is_dead(self.layout, group.destination, gap)
             });
         }
         lanes
@@ -233,7 +233,8 @@ impl<'a> Lowering<'a> {
             tail.last.destination.checked_add(1) == Some(pair.destination)
                 && owner.pool() == group.destination.pool()
                 && first.destination_stride == lane.first.destination_stride
-                && Dead::new(self.layout, owner).is_dead(gap)
+                && group.bridgeable
+                && is_dead(self.layout, owner, gap)
         })
     }
 }
@@ -250,7 +251,6 @@ fn extend(continues: bool, next: Option<Piece>, draft: &mut Draft) {
 
 /// For each atom, whether the gap to the next one of its row is dead.
 pub(crate) fn dead_gaps(atoms: &[Atom], layout: &CacheLayout, group: &Group) -> Vec<bool> {
-    let mut dead = Dead::new(layout, group);
     let next = atoms.iter().skip(1).map(Some).chain([None]);
     atoms
         .iter()
@@ -259,7 +259,7 @@ pub(crate) fn dead_gaps(atoms: &[Atom], layout: &CacheLayout, group: &Group) -> 
             next.filter(|next| within_stride(atom, next))
                 .and_then(|next| atom.gap_to(next))
                 .filter(|len| *len > 0)
-                .is_some_and(|len| dead.is_dead(gap(layout, group, atom, len, None)))
+                .is_some_and(|len| is_dead(layout, group, gap(layout, group, atom, len, None)))
         })
         .collect()
 }

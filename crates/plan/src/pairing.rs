@@ -1,6 +1,7 @@
 //! Two layouts that fit each other.
 
 use alloc::sync::Arc;
+use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -10,6 +11,7 @@ use mooncake_pd_layout::{
 };
 
 use crate::atom::{Atom, atoms};
+use crate::dead::is_bridgeable;
 use crate::expected::Expected;
 use crate::lower::dead_gaps;
 
@@ -90,6 +92,8 @@ pub(crate) struct GroupPair<'a> {
     pub(crate) destination: &'a Group,
     /// By destination address.
     pub(crate) atoms: Vec<Atom>,
+    /// Whether gaps may be bridged at all.
+    pub(crate) bridgeable: bool,
     /// For each atom: whether the gap to the next one is dead.
     pub(crate) dead: Vec<bool>,
     /// Payload bytes of one block over all common layers.
@@ -197,6 +201,7 @@ fn group_pair<'a>(
         source,
         destination,
         atoms: Vec::new(),
+        bridgeable: false,
         dead: Vec::new(),
         payload: 0,
         local: Vec::new(),
@@ -215,6 +220,11 @@ fn group_pair<'a>(
     }
     pair.atoms
         .sort_by_key(|atom| (atom.destination, atom.destination_start));
-    pair.dead = dead_gaps(&pair.atoms, layout, destination);
+    pair.bridgeable = is_bridgeable(layout, pair.atoms.len());
+    pair.dead = if pair.bridgeable {
+        dead_gaps(&pair.atoms, layout, destination)
+    } else {
+        vec![false; pair.atoms.len()]
+    };
     pair
 }
