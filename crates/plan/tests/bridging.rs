@@ -1,4 +1,9 @@
 //! Bridging stays within bounded work, and planner and check agree where it ends.
+#![expect(
+    clippy::unwrap_used,
+    clippy::arithmetic_side_effects,
+    reason = "test helpers"
+)]
 
 use mooncake_pd_layout::{Axis, ByteLen, CacheLayout, FieldSpec, GroupSpec, LayoutBuilder};
 use mooncake_pd_plan::{Contract, Options, Pairing, RawRequest, RawSlots, RawTables, Request};
