@@ -140,6 +140,7 @@ fn run_file(program: &Path, tree: &Path, file: &str) -> Result<String> {
         .current_dir(tree)
         .args(["mutants", "--in-place", "--no-shuffle", "--all-features"])
         .args(["--baseline", "skip", "--timeout", "60"])
+        .args(CRATES.map(|name| format!("--package={name}")))
         .args(["--file", file])
         .args(
             CRATES
