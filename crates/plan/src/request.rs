@@ -74,10 +74,23 @@ pub enum RequestError {
         layouts: Vec<u32>,
     },
     /// A list that is too long.
-    #[error(
-        "{side} of group {group} has {entries} entries from block {first_block}, the limit is {limit}"
-    )]
+    #[error("{side} of group {group} has {entries} entries, the limit is {limit}")]
     TooLong {
+        /// The group.
+        group: GroupId,
+        /// Whose table.
+        side: Side,
+        /// Entries.
+        entries: usize,
+        /// Most allowed.
+        limit: usize,
+    },
+    /// A list whose end is not a position.
+    #[error(
+        "{side} of group {group} has {entries} entries from block {first_block}: its end must be at most block {limit}",
+        limit = u64::MAX
+    )]
+    PositionOverflow {
         /// The group.
         group: GroupId,
         /// Whose table.
@@ -86,8 +99,6 @@ pub enum RequestError {
         entries: usize,
         /// Position of the first.
         first_block: u64,
-        /// Most allowed.
-        limit: usize,
     },
     /// A raw id that is no entry.
     #[error("{side}: {error}")]
@@ -148,6 +159,26 @@ pub enum RequestError {
         /// Its group.
         other_group: GroupId,
     },
+}
+
+impl RequestError {
+    /// Which kind of refusal it is, for machines.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Alignment { .. } => "alignment",
+            Self::PositionedTail { .. } => "positioned_tail",
+            Self::Groups { .. } => "groups",
+            Self::TooLong { .. } => "too_long",
+            Self::PositionOverflow { .. } => "position_overflow",
+            Self::Entry { .. } => "entry",
+            Self::TailShort { .. } => "tail_short",
+            Self::Foreign => "foreign",
+            Self::DestinationTaken { .. } => "destination_taken",
+            Self::SourceTaken { .. } => "source_taken",
+            Self::SharedBytes { .. } => "shared_bytes",
+        }
+    }
 }
 
 /// Who owns a block that somebody else claims.
@@ -324,15 +355,13 @@ fn tables(
             (Some(first_block), Tokens::Computed(_)) => first_block,
             (None, _) => end.saturating_sub(u64::try_from(len).unwrap_or(u64::MAX)),
         };
-        let too_long = RequestError::TooLong {
-            group: id,
-            side,
-            entries: len,
-            first_block,
-            limit: MAX_ENTRIES,
-        };
         if len > MAX_ENTRIES {
-            return Err(too_long);
+            return Err(RequestError::TooLong {
+                group: id,
+                side,
+                entries: len,
+                limit: MAX_ENTRIES,
+            });
         }
         let entries = raw
             .entries
@@ -344,7 +373,12 @@ fn tables(
                     .map_err(|error| RequestError::Entry { side, error }),
             })
             .collect::<Result<_, _>>()?;
-        Slots::new(first_block, entries).ok_or(too_long)
+        Slots::new(first_block, entries).ok_or(RequestError::PositionOverflow {
+            group: id,
+            side,
+            entries: len,
+            first_block,
+        })
     };
     Ok(Tables {
         group: id,

@@ -49,6 +49,20 @@ pub enum UnfilledReason {
     OutsideWindow,
 }
 
+impl UnfilledReason {
+    /// Its name for machines.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::SourceNull => "source_null",
+            Self::NotHeld => "not_held",
+            Self::BeyondComputed => "beyond_computed",
+            Self::NotLatestState => "not_latest_state",
+            Self::OutsideWindow => "outside_window",
+        }
+    }
+}
+
 impl core::fmt::Display for UnfilledReason {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(match self {

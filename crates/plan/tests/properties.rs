@@ -117,7 +117,7 @@ fn name(error: &RequestError) -> &'static str {
     match error {
         RequestError::Entry { .. } => "entry",
         RequestError::TailShort { .. } => "tail short",
-        RequestError::TooLong { .. } => "too long",
+        RequestError::PositionOverflow { .. } => "position overflow",
         RequestError::DestinationTaken { .. } => "destination taken",
         RequestError::SourceTaken { .. } => "source taken",
         RequestError::SharedBytes { .. } => "shared bytes",
@@ -158,7 +158,7 @@ fn generated_cases_reach_every_outcome() {
         "source null",
         "source taken",
         "tail short",
-        "too long",
+        "position overflow",
     ]);
     assert_eq!(seen, expected);
 }

@@ -71,12 +71,11 @@ fn invalid_list(
         }
         let len = u128::try_from(list.entries.len()).expect("lists are short");
         if u128::from(first_block) + len > u128::from(u64::MAX) {
-            all.push(RequestError::TooLong {
+            all.push(RequestError::PositionOverflow {
                 group: id,
                 side,
                 entries: list.entries.len(),
                 first_block,
-                limit: crate::MAX_ENTRIES,
             });
         }
     }

@@ -5,7 +5,7 @@ use mooncake_pd_layout::{
 };
 use mooncake_pd_plan::testing::{Demand, Memory, Plain};
 use mooncake_pd_plan::{
-    Options, Pairing, PairingError, RawRequest, RawSlots, Request, RequestError, Side,
+    MAX_ENTRIES, Options, Pairing, PairingError, RawRequest, RawSlots, Request, RequestError, Side,
     UnfilledReason,
 };
 
@@ -243,6 +243,33 @@ fn c10_more_blocks_than_were_computed_are_reported() {
         destination_len: 3,
     };
     assert_eq!(Request::new(&stock, &pairing), Err(refused));
+}
+
+#[test]
+fn a_position_that_does_not_fit_is_not_called_a_list_too_long() {
+    let side = layout(40, &["full_attention"]);
+    let pairing = Pairing::new(&side, &side).unwrap();
+    let last = |first_block| {
+        let raw = request(16, vec![(at(first_block, &[1, 2]), list(&[30]))]);
+        Request::new(&raw, &pairing)
+    };
+    let error = last(u64::MAX).unwrap_err();
+    assert_eq!(error.name(), "position_overflow");
+    assert_eq!(
+        error.to_string(),
+        "source of group 0 has 2 entries from block 18446744073709551615: \
+         its end must be at most block 18446744073709551615"
+    );
+    assert!(last(u64::MAX - 2).is_ok());
+
+    let mut many = request(16, vec![(list(&[1]), list(&[30]))]);
+    many.groups.first_mut().unwrap().source.entries = vec![None; MAX_ENTRIES + 1];
+    let error = Request::new(&many, &pairing).unwrap_err();
+    assert_eq!(error.name(), "too_long");
+    assert_eq!(
+        error.to_string(),
+        "source of group 0 has 16777217 entries, the limit is 16777216"
+    );
 }
 
 #[test]
