@@ -67,10 +67,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!(
             "allocation {} + {} -> allocation {} + {}, {} bytes",
             copy.source(),
-            copy.source_offset(),
+            copy.source_offset().get(),
             copy.destination(),
-            copy.destination_offset(),
-            copy.len()
+            copy.destination_offset().get(),
+            copy.len().get()
         );
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! Two layouts and the requests between them, as the command line names them.
 
 use mooncake_pd_layout::import::Side;
-use mooncake_pd_plan::{Contract, Options, RawRequest};
+use mooncake_pd_plan::{BoundsGrade, Contract, Options, RawRequest};
 
 use crate::args::{Blocks, PairArgs};
 use crate::failure::Failure;
@@ -81,6 +81,8 @@ impl Pair {
     pub fn options(&self) -> Options<'static> {
         Options {
             contract: self.contract,
+            // Both layouts are given with the lengths of their allocations.
+            bounds: BoundsGrade::Proved,
             ..Options::default()
         }
     }

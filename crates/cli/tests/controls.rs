@@ -93,10 +93,10 @@ fn moves(plan: &Planned) -> Vec<Move> {
         .map(|copy| {
             (
                 copy.source().get(),
-                at(copy.source_offset()),
+                at(copy.source_offset().get()),
                 copy.destination().get(),
-                at(copy.destination_offset()),
-                at(copy.len()),
+                at(copy.destination_offset().get()),
+                at(copy.len().get()),
             )
         })
         .collect()

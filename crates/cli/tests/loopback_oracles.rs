@@ -59,10 +59,10 @@ fn run(
         let copies = batch.plan.copies().map(|copy| {
             (
                 copy.source().get(),
-                copy.source_offset(),
+                copy.source_offset().get(),
                 copy.destination().get(),
-                copy.destination_offset(),
-                copy.len(),
+                copy.destination_offset().get(),
+                copy.len().get(),
             )
         });
         bridge(&mut wanted, views[1], copies, 1 << 40).unwrap();
@@ -122,8 +122,8 @@ fn a_transfer_that_leaves_one_copy_out_is_seen() {
     let left_out = plan.copies().next().unwrap();
     sides.transfer(plan.copies().skip(1), &meter).unwrap();
     let outcome = sides.check(&wanted, &meter).unwrap();
-    assert_eq!(outcome.wrong, left_out.len());
-    assert_eq!(outcome.first[0].offset, left_out.destination_offset());
+    assert_eq!(outcome.wrong, left_out.len().get());
+    assert_eq!(outcome.first[0].offset, left_out.destination_offset().get());
 }
 
 #[test]

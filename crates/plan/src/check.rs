@@ -18,6 +18,20 @@ use crate::request::{Request, RequestError};
 use crate::select::Unfilled;
 use crate::walk::Walk;
 
+/// What is wrong with one piece of a draft.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PieceProblem {
+    /// It reads or writes where nothing is due, or comes out of order.
+    #[error("no block's bytes come there")]
+    Place,
+    /// It ends inside bytes that belong together.
+    #[error("it ends inside a block's bytes")]
+    Length,
+    /// It writes bytes that the contract keeps as they are.
+    #[error("it covers bytes that must not be touched")]
+    LiveGap,
+}
+
 /// Why a draft is not a plan. A fault of the planner, never of its caller.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -64,7 +78,7 @@ pub enum CheckError {
         /// Its length.
         len: u64,
         /// What is wrong with it.
-        problem: &'static str,
+        problem: PieceProblem,
     },
     /// Demanded bytes that no piece writes.
     #[error("position {position} of group {group} of request {request} is not written completely")]
@@ -84,6 +98,9 @@ pub enum CheckError {
         /// Blocks that are unfilled.
         unfilled: usize,
     },
+    /// A piece whose numbers are no offsets and lengths.
+    #[error("a piece lies beyond 2^62 bytes or is empty")]
+    Range,
     /// Pieces and stretches that don't add up.
     #[error("{pieces} pieces in stretches of {counted}")]
     Count {

@@ -37,12 +37,13 @@ impl fmt::Display for Contract {
 /// What is known about the destination's registered memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum BoundsGrade {
-    /// The peer sent its registered regions with their lengths: every copy is
-    /// proved to lie inside one.
-    #[default]
+    /// The peer sent its registered regions with their lengths, and the layout
+    /// it was paired with holds just these: every copy is proved to lie inside
+    /// one. For whoever made the layout to say.
     Proved,
     /// The peer sent addresses without lengths (stock vLLM's wire): copies lie
     /// inside what its layout implies.
+    #[default]
     PeerAsserted,
 }
 

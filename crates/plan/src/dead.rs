@@ -2,12 +2,12 @@
 
 use mooncake_pd_layout::{AllocationId, CacheLayout, Field, Group, GroupId, Run};
 
-/// Most comparisons of a group's gaps with pieces of fields.
+/// Most comparisons of gaps with pieces of fields for one pairing.
 const MAX_COMPARISONS: usize = 1 << 22;
 
-/// Whether a group of so many contiguous parts may be bridged at all. Where a
-/// layout is in more pieces than can be compared within bounded time, every gap
-/// counts as live, for the planner and the check alike.
+/// Whether gaps between so many contiguous parts may be bridged at all. Where a
+/// layout is in more pieces than can be compared with them within bounded time,
+/// every gap counts as live, for the planner and the check alike.
 pub(crate) fn is_bridgeable(layout: &CacheLayout, parts: usize) -> bool {
     let pieces = layout
         .groups()

@@ -4,7 +4,6 @@
 use alloc::vec::Vec;
 use mooncake_pd_layout::{AllocationId, CacheLayout, Dim, Field, Group, GroupId};
 
-use crate::dead::is_bridgeable;
 use crate::select::Pair;
 use crate::slots::live;
 use crate::{Tables, Tokens, UnfilledReason};
@@ -156,9 +155,13 @@ pub(crate) struct Expected<'a> {
 }
 
 impl<'a> Expected<'a> {
-    pub(crate) fn new(source: &Group, group: &'a Group, layout: &CacheLayout) -> Self {
+    pub(crate) fn new(
+        source: &Group,
+        group: &'a Group,
+        layout: &CacheLayout,
+        bridgeable: bool,
+    ) -> Self {
         let cells = cells(source, group);
-        let bridgeable = is_bridgeable(layout, cells.len());
         let next = cells.iter().skip(1).map(Some).chain([None]);
         let dead = cells
             .iter()

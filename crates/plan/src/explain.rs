@@ -3,8 +3,9 @@
 use alloc::string::{String, ToString};
 use core::fmt::{self, Display, Write};
 
-use crate::plan::{Plan, Section};
+use crate::plan::Plan;
 use crate::request::Tokens;
+use crate::section::Section;
 use crate::select::{Pair, Unfilled};
 
 /// Most ranges of blocks that are printed for one group.
@@ -82,7 +83,7 @@ impl Plan {
         write!(
             out,
             ", {} a block: ",
-            Count(section.tokens_per_block.into(), "token", "tokens")
+            Count(section.tokens_per_block.get().into(), "token", "tokens")
         )?;
         if section.pairs.is_empty() {
             writeln!(out, "nothing moves")?;
@@ -107,7 +108,7 @@ impl Plan {
             writeln!(
                 out,
                 "    layer {} is the destination's own and stays as it is",
-                layer.escape_debug()
+                layer.as_str().escape_debug()
             )?;
         }
         write_hidden(out, local.len(), "layer of its own", "layers of its own")

@@ -131,7 +131,7 @@ impl<'a> Pairing<'a> {
         let mut groups = Vec::new();
         let mut pieces = 0_usize;
         for (from, to) in source.groups().iter().zip(destination.groups()) {
-            let pair = group_pair(from, to, destination);
+            let pair = group_pair(from, to);
             pieces = pieces.saturating_add(pair.atoms.len());
             if pieces > MAX_SEGMENTS {
                 return Err(PairingError::TooManyPieces {
@@ -140,11 +140,16 @@ impl<'a> Pairing<'a> {
             }
             groups.push(pair);
         }
+        let bridgeable = is_bridgeable(destination, pieces);
+        for pair in groups.iter_mut().filter(|_| bridgeable) {
+            pair.bridgeable = true;
+            pair.dead = dead_gaps(&pair.atoms, destination, pair.destination);
+        }
         let expected = source
             .groups()
             .iter()
             .zip(destination.groups())
-            .map(|(from, to)| Expected::new(from, to, destination))
+            .map(|(from, to)| Expected::new(from, to, destination, bridgeable))
             .collect();
         Ok(Self {
             source,
@@ -192,11 +197,7 @@ impl<'a> Pairing<'a> {
     }
 }
 
-fn group_pair<'a>(
-    source: &'a Group,
-    destination: &'a Group,
-    layout: &CacheLayout,
-) -> GroupPair<'a> {
+fn group_pair<'a>(source: &'a Group, destination: &'a Group) -> GroupPair<'a> {
     let mut pair = GroupPair {
         source,
         destination,
@@ -220,11 +221,6 @@ fn group_pair<'a>(
     }
     pair.atoms
         .sort_by_key(|atom| (atom.destination, atom.destination_start));
-    pair.bridgeable = is_bridgeable(layout, pair.atoms.len());
-    pair.dead = if pair.bridgeable {
-        dead_gaps(&pair.atoms, layout, destination)
-    } else {
-        vec![false; pair.atoms.len()]
-    };
+    pair.dead = vec![false; pair.atoms.len()];
     pair
 }

@@ -3,17 +3,17 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use mooncake_pd_layout::{AllocationId, GroupId, GroupKind};
-
 use crate::admission::{Admission, Claim};
 use crate::check::{Against, CheckError, prove};
 use crate::contract::{BoundsGrade, Contract};
-use crate::draft::{Draft, Piece, Stretch};
+use crate::copy::{Copy, Span};
+use crate::draft::{Draft, Stretch};
 use crate::leases::Leases;
 use crate::lower::Lowering;
 use crate::pairing::Pairing;
 use crate::request::{Request, RequestError, Tokens};
-use crate::select::{Pair, Unfilled, select};
+use crate::section::Section;
+use crate::select::{Unfilled, select};
 
 /// How a batch is planned.
 #[derive(Clone, Copy, Debug, Default)]
@@ -26,133 +26,6 @@ pub struct Options<'a> {
     pub bounds: BoundsGrade,
 }
 
-/// One copy of a plan, in bytes from the starts of its allocations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Copy {
-    source: AllocationId,
-    source_offset: u64,
-    destination: AllocationId,
-    destination_offset: u64,
-    len: u64,
-}
-
-impl Copy {
-    /// Allocation it is read from.
-    #[must_use]
-    pub const fn source(&self) -> AllocationId {
-        self.source
-    }
-
-    /// Bytes from that allocation's start.
-    #[must_use]
-    pub const fn source_offset(&self) -> u64 {
-        self.source_offset
-    }
-
-    /// Allocation it is written to.
-    #[must_use]
-    pub const fn destination(&self) -> AllocationId {
-        self.destination
-    }
-
-    /// Bytes from that allocation's start.
-    #[must_use]
-    pub const fn destination_offset(&self) -> u64 {
-        self.destination_offset
-    }
-
-    /// Bytes, 1..2^62.
-    #[must_use]
-    pub const fn len(&self) -> u64 {
-        self.len
-    }
-
-    /// Always false: a copy moves at least one byte.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        false
-    }
-}
-
-/// What moves for one group of one request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Section {
-    pub(crate) request: usize,
-    pub(crate) group: GroupId,
-    pub(crate) kind: GroupKind,
-    pub(crate) tokens_per_block: u32,
-    pub(crate) layers: usize,
-    pub(crate) local: Vec<String>,
-    pub(crate) payload: u64,
-    pub(crate) pairs: Vec<Pair>,
-    pub(crate) copies: u64,
-    pub(crate) bytes: u64,
-}
-
-impl Section {
-    /// Index of the request in its batch.
-    #[must_use]
-    pub const fn request(&self) -> usize {
-        self.request
-    }
-
-    /// The group.
-    #[must_use]
-    pub const fn group(&self) -> GroupId {
-        self.group
-    }
-
-    /// Its kind.
-    #[must_use]
-    pub const fn kind(&self) -> GroupKind {
-        self.kind
-    }
-
-    /// Tokens of one block, 1 or more: a position's distance to the next.
-    #[must_use]
-    pub const fn tokens_per_block(&self) -> u32 {
-        self.tokens_per_block
-    }
-
-    /// Layers that both sides have.
-    #[must_use]
-    pub const fn layers(&self) -> usize {
-        self.layers
-    }
-
-    /// Layers that only the destination has; they stay as they are.
-    #[must_use]
-    pub fn local_layers(&self) -> &[String] {
-        &self.local
-    }
-
-    /// Blocks that move, by position.
-    #[must_use]
-    pub fn pairs(&self) -> &[Pair] {
-        &self.pairs
-    }
-
-    /// Payload bytes, without bridged gaps.
-    #[must_use]
-    pub fn payload_bytes(&self) -> u64 {
-        let pairs = u64::try_from(self.pairs.len()).unwrap_or(u64::MAX);
-        self.payload.saturating_mul(pairs)
-    }
-
-    /// Copies that begin in it. A copy may run on into the next group, where
-    /// that group's first block follows this one's last on both sides.
-    #[must_use]
-    pub const fn copies(&self) -> u64 {
-        self.copies
-    }
-
-    /// Bytes of the copies that begin in it.
-    #[must_use]
-    pub const fn bytes(&self) -> u64 {
-        self.bytes
-    }
-}
-
 /// A set of byte copies that is proved to be the right one.
 ///
 /// Only the check makes a plan. What it proves is written in
@@ -162,7 +35,7 @@ pub struct Plan {
     pub(crate) requests: Vec<(String, Tokens)>,
     pub(crate) sections: Vec<Section>,
     stretches: Vec<Stretch>,
-    pieces: Vec<Piece>,
+    spans: Vec<Span>,
     unfilled: Vec<Unfilled>,
     claims: Vec<Claim>,
     contract: Contract,
@@ -172,25 +45,19 @@ pub struct Plan {
 impl Plan {
     /// The copies. No two write the same byte, so any order is right.
     pub fn copies(&self) -> impl Iterator<Item = Copy> + '_ {
-        let mut pieces = self.pieces.iter();
+        let mut spans = self.spans.iter();
         self.stretches.iter().flat_map(move |stretch| {
-            let all = pieces.as_slice();
+            let all = spans.as_slice();
             let (these, rest) = all.split_at_checked(stretch.pieces).unwrap_or((all, &[]));
-            pieces = rest.iter();
-            these.iter().map(|piece| Copy {
-                source: stretch.source,
-                source_offset: piece.source_offset,
-                destination: stretch.destination,
-                destination_offset: piece.destination_offset,
-                len: piece.len,
-            })
+            spans = rest.iter();
+            these.iter().map(|span| Copy::new(stretch, *span))
         })
     }
 
     /// How many copies there are.
     #[must_use]
     pub fn descriptors(&self) -> u64 {
-        u64::try_from(self.pieces.len()).unwrap_or(u64::MAX)
+        u64::try_from(self.spans.len()).unwrap_or(u64::MAX)
     }
 
     /// Bytes of all copies.
@@ -337,14 +204,22 @@ impl Pairing<'_> {
                 contract: options.contract,
             },
         )?;
+        let sections = self.sections(&draft, requests);
+        // Same size, so that this takes no second list.
+        let spans = draft
+            .pieces
+            .into_iter()
+            .map(Span::new)
+            .collect::<Option<_>>();
+        let spans = spans.ok_or(CheckError::Range)?;
         Ok(Plan {
             requests: requests
                 .iter()
                 .map(|r| (r.id().into(), r.tokens()))
                 .collect(),
-            sections: self.sections(&draft, requests),
+            sections,
             stretches: draft.stretches,
-            pieces: draft.pieces,
+            spans,
             unfilled: draft.unfilled,
             claims,
             contract: options.contract,
@@ -374,17 +249,13 @@ impl Pairing<'_> {
                     request: index,
                     group: tables.group(),
                     kind: group.destination.kind(),
-                    tokens_per_block: group.destination.tokens_per_block().get(),
+                    tokens_per_block: group.destination.tokens_per_block(),
                     layers: group
                         .destination
                         .layers()
                         .len()
                         .saturating_sub(group.local.len()),
-                    local: group
-                        .local
-                        .iter()
-                        .map(|layer| layer.as_str().into())
-                        .collect(),
+                    local: group.local.iter().map(|layer| (*layer).clone()).collect(),
                     payload: group.payload,
                     pairs: select(group.destination, request.tokens(), tables, |_, _, _| ()),
                     copies,

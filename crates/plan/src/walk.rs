@@ -9,14 +9,11 @@ use alloc::vec::Vec;
 
 use mooncake_pd_layout::{CacheLayout, GroupId};
 
+use crate::check::PieceProblem;
 use crate::contract::Contract;
 use crate::demand::Demand;
 use crate::draft::{Piece, Stretch};
 use crate::expected::{Cell, Gap, is_dead};
-
-const WRONG_PLACE: &str = "no block's bytes come there";
-const WRONG_LENGTH: &str = "it ends inside a block's bytes";
-const LIVE_GAP: &str = "it covers bytes that must not be touched";
 
 /// Follows the pieces of one request.
 pub(crate) struct Walk<'a> {
@@ -137,12 +134,17 @@ impl<'a> Walk<'a> {
     }
 
     /// Advances over the cells that one piece writes.
-    pub(crate) fn piece(&mut self, stretch: &Stretch, piece: &Piece) -> Result<(), &'static str> {
-        let demand = self.demands.get_mut(self.current).ok_or(WRONG_PLACE)?;
-        let cell = demand.starting_cell(stretch, piece).ok_or(WRONG_PLACE)?;
+    pub(crate) fn piece(&mut self, stretch: &Stretch, piece: &Piece) -> Result<(), PieceProblem> {
+        let demand = self
+            .demands
+            .get_mut(self.current)
+            .ok_or(PieceProblem::Place)?;
+        let cell = demand
+            .starting_cell(stretch, piece)
+            .ok_or(PieceProblem::Place)?;
         demand.first = cell;
         demand.row = None;
-        let index = demand.done.get(cell).copied().ok_or(WRONG_PLACE)?;
+        let index = demand.done.get(cell).copied().ok_or(PieceProblem::Place)?;
         let mut at = Cursor {
             demand: self.current,
             cell,
@@ -152,19 +154,22 @@ impl<'a> Walk<'a> {
             left: piece.len,
         };
         loop {
-            let demand = self.demands.get_mut(at.demand).ok_or(WRONG_PLACE)?;
-            let (expected, pair) = demand.get(at.cell, at.index).ok_or(WRONG_PLACE)?;
+            let demand = self.demands.get_mut(at.demand).ok_or(PieceProblem::Place)?;
+            let (expected, pair) = demand.get(at.cell, at.index).ok_or(PieceProblem::Place)?;
             if expected.source_at(pair) != at.source
                 || expected.destination_at(pair) != at.destination
                 || expected.source != stretch.source
                 || expected.destination != stretch.destination
             {
-                return Err(WRONG_PLACE);
+                return Err(PieceProblem::Place);
             }
-            at.left = at.left.checked_sub(expected.len).ok_or(WRONG_LENGTH)?;
+            at.left = at
+                .left
+                .checked_sub(expected.len)
+                .ok_or(PieceProblem::Length)?;
             at.source = at.source.saturating_add(expected.len);
             at.destination = at.destination.saturating_add(expected.len);
-            *demand.done.get_mut(at.cell).ok_or(WRONG_PLACE)? = at.index.saturating_add(1);
+            *demand.done.get_mut(at.cell).ok_or(PieceProblem::Place)? = at.index.saturating_add(1);
             demand.last = at.cell;
             if at.left == 0 {
                 if (at.demand, at.index) == (self.current, index)
@@ -179,14 +184,14 @@ impl<'a> Walk<'a> {
     }
 
     /// Moves the cursor to the demanded bytes that follow.
-    fn advance(&mut self, at: &mut Cursor) -> Result<(), &'static str> {
-        let demand = self.demands.get(at.demand).ok_or(WRONG_PLACE)?;
-        let (step, to) = self.follows(at).ok_or(WRONG_LENGTH)?;
-        let gap = to.checked_sub(at.destination).ok_or(WRONG_LENGTH)?;
+    fn advance(&mut self, at: &mut Cursor) -> Result<(), PieceProblem> {
+        let demand = self.demands.get(at.demand).ok_or(PieceProblem::Place)?;
+        let (step, to) = self.follows(at).ok_or(PieceProblem::Length)?;
+        let gap = to.checked_sub(at.destination).ok_or(PieceProblem::Length)?;
         if gap > 0 && !self.may_bridge(at, step, to, gap) {
-            return Err(LIVE_GAP);
+            return Err(PieceProblem::LiveGap);
         }
-        at.left = at.left.checked_sub(gap).ok_or(LIVE_GAP)?;
+        at.left = at.left.checked_sub(gap).ok_or(PieceProblem::LiveGap)?;
         let row = at.destination;
         at.source = at.source.saturating_add(gap);
         at.destination = to;
@@ -201,7 +206,7 @@ impl<'a> Walk<'a> {
             }
             Step::Across => {
                 let first = demand.first;
-                let (_, pair) = demand.get(first, at.index).ok_or(WRONG_PLACE)?;
+                let (_, pair) = demand.get(first, at.index).ok_or(PieceProblem::Place)?;
                 let start = demand
                     .expected
                     .cells
@@ -219,8 +224,8 @@ impl<'a> Walk<'a> {
     /// Passes all but the last of the blocks that repeat the one before: a
     /// block's bytes, `len` from the first to the last cell, one stride further
     /// on both sides.
-    fn repeat(&mut self, at: &mut Cursor, last: usize, len: u64) -> Result<(), &'static str> {
-        let demand = self.demands.get_mut(at.demand).ok_or(WRONG_PLACE)?;
+    fn repeat(&mut self, at: &mut Cursor, last: usize, len: u64) -> Result<(), PieceProblem> {
+        let demand = self.demands.get_mut(at.demand).ok_or(PieceProblem::Place)?;
         let (first, index) = (at.cell, at.index);
         let Some((stride, other)) = demand.strides(first, last) else {
             return Ok(());
@@ -236,7 +241,10 @@ impl<'a> Walk<'a> {
             .and_then(|blocks| usize::try_from(blocks).ok())
             .unwrap_or(0);
         let blocks = ahead.min(whole);
-        let cells = demand.done.get_mut(first..=last).ok_or(WRONG_PLACE)?;
+        let cells = demand
+            .done
+            .get_mut(first..=last)
+            .ok_or(PieceProblem::Place)?;
         if blocks == 0 || cells.iter().any(|done| *done != index) {
             return Ok(());
         }

@@ -61,7 +61,8 @@ fn outcomes(case: &Case, seen: &mut BTreeSet<&'static str>) {
     };
     let (earlier, requests) = (parse(&case.leased), parse(&case.requests));
     let mut leases = Leases::default();
-    leases.add(&pairing.plan(&earlier, &Options::default()).unwrap().plan);
+    let earlier = pairing.plan(&earlier, &Options::default()).unwrap();
+    let _lease = leases.add(&earlier.plan).unwrap();
     let options = Options {
         contract: case.contract,
         leases: Some(&leases),

@@ -73,9 +73,9 @@ pub fn bind(
     limits: SubmissionLimits,
 ) -> Result<BoundBatch, BindError> {
     let parts = copies.into_iter().map(|copy| Part {
-        source: (copy.source(), copy.source_offset()),
-        destination: (copy.destination(), copy.destination_offset()),
-        len: copy.len(),
+        source: (copy.source(), copy.source_offset().get()),
+        destination: (copy.destination(), copy.destination_offset().get()),
+        len: copy.len().get(),
     });
     bind_parts(parts, operation, local, remote, limits)
 }

@@ -112,10 +112,10 @@ fn report(planned: &Planned, shortest: Option<Duration>) -> Report {
             .map(|copy| {
                 (
                     copy.source().get(),
-                    copy.source_offset(),
+                    copy.source_offset().get(),
                     copy.destination().get(),
-                    copy.destination_offset(),
-                    copy.len(),
+                    copy.destination_offset().get(),
+                    copy.len().get(),
                 )
             })
             .collect(),

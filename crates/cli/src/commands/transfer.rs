@@ -111,10 +111,10 @@ fn demand(pair: &Pair, planned: &Planned) -> Result<Demand, Failure> {
         let copies = planned.plan.copies().map(|copy| {
             (
                 copy.source().get(),
-                copy.source_offset(),
+                copy.source_offset().get(),
                 copy.destination().get(),
-                copy.destination_offset(),
-                copy.len(),
+                copy.destination_offset().get(),
+                copy.len().get(),
             )
         });
         verify::bridge(&mut demand, &raw, copies, max_gap.get()).map_err(Failure::Demand)?;

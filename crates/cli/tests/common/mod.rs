@@ -17,7 +17,7 @@ use std::path::PathBuf;
 
 use mooncake_pd::verify::Demand;
 use mooncake_pd_layout::ByteLen;
-use mooncake_pd_plan::{Batch, Contract, Options, Pairing, Plan, Request};
+use mooncake_pd_plan::{Batch, BoundsGrade, Contract, Options, Pairing, Plan, Request};
 
 use moves::Moves;
 
@@ -56,6 +56,7 @@ pub(crate) fn bridge_all() -> Contract {
 pub(crate) fn plan(pairing: &Pairing<'_>, requests: &[Request], contract: Contract) -> Batch {
     let options = Options {
         contract,
+        bounds: BoundsGrade::Proved,
         ..Options::default()
     };
     pairing.plan(requests, &options).unwrap()
@@ -66,10 +67,10 @@ pub(crate) fn planned(plan: &Plan) -> Moves {
     Moves::of(plan.copies().map(|copy| {
         (
             copy.source().get(),
-            copy.source_offset(),
+            copy.source_offset().get(),
             copy.destination().get(),
-            copy.destination_offset(),
-            copy.len(),
+            copy.destination_offset().get(),
+            copy.len().get(),
         )
     }))
 }

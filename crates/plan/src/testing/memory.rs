@@ -25,9 +25,9 @@ pub struct Descriptor {
 impl From<Copy> for Descriptor {
     fn from(copy: Copy) -> Self {
         Self {
-            source: (copy.source().get(), copy.source_offset()),
-            destination: (copy.destination().get(), copy.destination_offset()),
-            len: copy.len(),
+            source: (copy.source().get(), copy.source_offset().get()),
+            destination: (copy.destination().get(), copy.destination_offset().get()),
+            len: copy.len().get(),
         }
     }
 }

@@ -29,6 +29,8 @@ pub(super) struct Setting<'a> {
     pub(super) source: &'a Plain,
     pub(super) destination: &'a Plain,
     pub(super) leases: Leases,
+    /// What they were given for.
+    earlier: Option<Plan>,
     /// The naive counterpart of `leases`.
     pub(super) ownership: Ownership<'a>,
     /// The requests of the batch that are valid by themselves.
@@ -46,6 +48,7 @@ impl<'a> Setting<'a> {
             source,
             destination,
             leases: Leases::default(),
+            earlier: None,
             ownership: Ownership::new(source, destination),
             valid: Vec::new(),
         };
@@ -55,7 +58,11 @@ impl<'a> Setting<'a> {
             .map(|(_, request)| request)
             .collect();
         let earlier = setting.plan(&leased, &Options::default());
-        setting.leases.add(&earlier.plan);
+        let _lease = setting
+            .leases
+            .add(&earlier.plan)
+            .expect("nothing is leased");
+        setting.earlier = Some(earlier.plan);
         for (raw, _) in setting.parse(&case.leased) {
             setting.ownership.admit(raw);
         }
@@ -195,7 +202,7 @@ fn check_memory(setting: &Setting<'_>, plan: &Plan, demand: &Demand, expected: &
 fn check_counts(plan: &Plan, demand: &Demand) {
     let copies: Vec<_> = plan.copies().collect();
     let count = u64::try_from(copies.len()).expect("few copies");
-    let bytes: u64 = copies.iter().map(crate::Copy::len).sum();
+    let bytes: u64 = copies.iter().map(|copy| copy.len().get()).sum();
     let wanted = u64::try_from(demand.wants.len()).expect("few bytes");
     assert_eq!(plan.descriptors(), count);
     assert_eq!(plan.bytes(), bytes);
@@ -224,7 +231,10 @@ fn check_counts(plan: &Plan, demand: &Demand) {
 
 /// Each request alone, under the leases of the earlier.
 fn check_one_by_one(setting: &Setting<'_>, batch: &Batch, all: &[Request], expected: &Memory) {
-    let mut leases = setting.leases.clone();
+    let mut leases = Leases::default();
+    if let Some(plan) = &setting.earlier {
+        let _lease = leases.add(plan).expect("nothing is leased");
+    }
     let mut memory = setting.destination_memory();
     for (index, request) in all.iter().enumerate() {
         let options = Options {
@@ -253,7 +263,7 @@ fn check_one_by_one(setting: &Setting<'_>, batch: &Batch, all: &[Request], expec
             expected => assert_eq!(error, expected),
         }
         memory = memory.after(&setting.source_memory(), alone.plan.copies());
-        leases.add(&alone.plan);
+        let _lease = leases.add(&alone.plan).expect("planned under these leases");
     }
     assert_eq!(&memory, expected, "one request after another");
 }

@@ -1,7 +1,7 @@
 //! Which block is which.
 
 use mooncake_pd_layout::{
-    Axis, CacheLayout, FieldSpec, GroupId, GroupSpec, LayoutBuilder, LayoutError,
+    Axis, CacheLayout, FieldSpec, GroupId, GroupSpec, LayerId, LayoutBuilder, LayoutError,
 };
 use mooncake_pd_plan::testing::{Demand, Memory, Plain};
 use mooncake_pd_plan::{
@@ -97,7 +97,7 @@ fn c05_groups_keep_their_identity() {
     for copy in batch.plan.copies() {
         let state = copy.destination().get() == 1;
         assert_eq!(copy.source(), copy.destination());
-        assert_eq!(state, copy.destination_offset() == 70);
+        assert_eq!(state, copy.destination_offset().get() == 70);
     }
 }
 
@@ -125,8 +125,8 @@ fn c06_a_block_is_its_pages_and_a_slot_is_itself() {
         .map(|copy| {
             (
                 copy.destination().get(),
-                copy.destination_offset(),
-                copy.len(),
+                copy.destination_offset().get(),
+                copy.len().get(),
             )
         })
         .collect();
@@ -160,8 +160,8 @@ fn c07_each_side_expands_with_its_own_ratio() {
     let request = Request::new(&raw, &pairing).unwrap();
     let plan = pairing.plan(&[request], &Options::default()).unwrap().plan;
     let first = plan.copies().next().unwrap();
-    assert_eq!(first.source_offset(), 2 * 131 * 270);
-    assert_eq!(first.destination_offset(), 3 * 261 * 131);
+    assert_eq!(first.source_offset().get(), 2 * 131 * 270);
+    assert_eq!(first.destination_offset().get(), 3 * 261 * 131);
     let numbers = |layout: &CacheLayout| Plain::new(&layout.to_raw());
     let (from, to) = (numbers(&source), numbers(&destination));
     let demand = Demand::new(&from, &to, &[&raw]);
@@ -194,7 +194,13 @@ fn c08_a_block_is_its_pages_whole_and_once() {
         let batch = pairing.plan(&[request], &Options::default()).unwrap();
         let copies = batch.plan.copies();
         copies
-            .map(|copy| (copy.source_offset(), copy.destination_offset(), copy.len()))
+            .map(|copy| {
+                (
+                    copy.source_offset().get(),
+                    copy.destination_offset().get(),
+                    copy.len().get(),
+                )
+            })
             .collect()
     };
     assert_eq!(copies(&side(73_728)), [(884_736, 2 * 884_736, 884_736)]);
@@ -309,12 +315,12 @@ fn c13_a_layer_that_only_the_destination_has_stays_as_it_is() {
     let section = &batch.plan.sections()[0];
     assert_eq!(
         (section.layers(), section.local_layers()),
-        (1, &["draft".to_owned()][..])
+        (1, &[LayerId::new("draft")][..])
     );
     let written: Vec<_> = batch
         .plan
         .copies()
-        .map(|c| (c.destination_offset(), c.len()))
+        .map(|c| (c.destination_offset().get(), c.len().get()))
         .collect();
     assert_eq!(written, [(60, 8), (80, 8)]);
 }

@@ -56,11 +56,11 @@ fn c24b_one_id_has_one_owner() {
     };
     let mut leases = Leases::default();
     let first = plan(&ask(&[6], 7, 1), &leases);
-    leases.add(&first.plan);
+    let lease = leases.add(&first.plan).unwrap();
     let refused = plan(&ask(&[7], 8, 2), &leases);
     assert_eq!(refused.refused[0].error, taken(7, 0, Owner::Lease));
     assert_eq!(refused.plan.descriptors(), 0);
-    leases.remove(&first.plan);
+    leases.release(lease);
     assert!(leases.is_empty());
     assert_eq!(plan(&ask(&[7], 8, 2), &leases).refused, []);
 }
@@ -117,7 +117,7 @@ fn c24c_dead_bytes_are_dead_only_while_another_group_owns_the_row() {
     let copies = |options| -> Vec<(u64, u64)> {
         let plan = pairing.plan(&requests, options).unwrap().plan;
         plan.copies()
-            .map(|c| (c.destination_offset(), c.len()))
+            .map(|c| (c.destination_offset().get(), c.len().get()))
             .collect()
     };
     let indexer = (4 * row + 30_000, 20_000);

@@ -23,7 +23,13 @@ fn c60_c61_destinations_are_disjoint_and_all_else_keeps_its_canary() {
     let mut written: Vec<_> = batch
         .plan
         .copies()
-        .map(|c| (c.destination().get(), c.destination_offset(), c.len()))
+        .map(|c| {
+            (
+                c.destination().get(),
+                c.destination_offset().get(),
+                c.len().get(),
+            )
+        })
         .collect();
     written.sort_unstable();
     assert_eq!(
@@ -60,7 +66,13 @@ fn c63_every_length_is_byte_exact() {
         let plan = pairing.plan(&[parsed], &Options::default()).unwrap().plan;
         let copies: Vec<_> = plan
             .copies()
-            .map(|c| (c.source_offset(), c.destination_offset(), c.len()))
+            .map(|c| {
+                (
+                    c.source_offset().get(),
+                    c.destination_offset().get(),
+                    c.len().get(),
+                )
+            })
             .collect();
         let (from, to) = (len, len + 1);
         assert_eq!(copies, [(from, 2 * to, len), (2 * from, 3 * to, len)]);
