@@ -2,10 +2,11 @@
 
 use alloc::boxed::Box;
 
-use crate::error::{FieldPlace, LayoutError};
+use crate::error::LayoutError;
 use crate::field::Field;
 use crate::group::Group;
 use crate::ids::{LayerId, PoolId};
+use crate::place::FieldPlace;
 
 /// One contiguous piece of one field's block, repeated for every id.
 #[derive(Clone, Copy)]

@@ -5,11 +5,11 @@ use alloc::vec::Vec;
 use core::cmp::Ordering;
 
 use crate::difference::Difference;
-use crate::error::FieldPlace;
 use crate::field::Field;
 use crate::group::{Group, Page};
 use crate::ids::LayerId;
 use crate::layout::CacheLayout;
+use crate::place::FieldPlace;
 
 /// Everything in which two layouts differ that a transfer between them has to
 /// know: nothing when their pages are the same, whatever their strides,

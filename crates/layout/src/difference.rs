@@ -7,10 +7,10 @@ use core::fmt;
 
 use crate::axis::{Axis, Split};
 use crate::dtype::DType;
-use crate::error::FieldPlace;
 use crate::group::GroupKind;
 use crate::ids::{GroupId, LayerId};
 use crate::layout::Shard;
+use crate::place::FieldPlace;
 use crate::units::{ByteLen, PagesPerBlock, TokensPerBlock};
 
 /// One way in which a source and a destination differ, with both values.

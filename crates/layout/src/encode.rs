@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 use crate::axis::{Axis, Split};
 use crate::field::Field;
 use crate::group::Group;
+use crate::json::JsonError;
 use crate::layout::CacheLayout;
 use crate::raw::{
     FORMAT, RawAllocation, RawDim, RawField, RawGroup, RawLayer, RawLayout, RawPool, RawShard,
@@ -18,7 +19,7 @@ use crate::units::WindowTokens;
 /// A manifest that can't be written as JSON.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the manifest can't be written: {0}")]
-pub struct EncodeError(String);
+pub struct EncodeError(JsonError);
 
 impl CacheLayout {
     /// The manifest of this layout: [`CacheLayout::new`] of it is equal to
@@ -72,7 +73,7 @@ impl CacheLayout {
     /// # Errors
     /// JSON can't express a part of the manifest; none is known.
     pub fn to_json(&self) -> Result<String, EncodeError> {
-        serde_json::to_string(&self.to_raw()).map_err(|error| EncodeError(error.to_string()))
+        serde_json::to_string(&self.to_raw()).map_err(|error| EncodeError(error.into()))
     }
 }
 

@@ -3,112 +3,11 @@
 use alloc::boxed::Box;
 use alloc::string::String;
 
-use crate::axis::Axis;
-use crate::dtype::UnknownDType;
-use crate::ids::{AllocationId, FieldId, GroupId, LayerId, PoolId};
-use crate::run::RunError;
+use crate::field_error::FieldError;
+use crate::ids::{AllocationId, GroupId, PoolId};
+use crate::json::JsonError;
+use crate::place::{FieldPlace, Place};
 use crate::units::QuantityError;
-
-/// Names one field of a layout.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FieldPlace {
-    /// Its group.
-    pub group: GroupId,
-    /// Its layer.
-    pub layer: LayerId,
-    /// Its name.
-    pub field: FieldId,
-}
-
-impl core::fmt::Display for FieldPlace {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(
-            f,
-            "field `{}` of layer `{}` in group {}",
-            self.field, self.layer, self.group
-        )
-    }
-}
-
-/// What can be wrong with one field by itself.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum FieldError {
-    /// A number out of its range.
-    #[error(transparent)]
-    Quantity(#[from] QuantityError),
-    /// An impossible run.
-    #[error(transparent)]
-    Run(#[from] RunError),
-    /// An element type that is not known.
-    #[error(transparent)]
-    DType(#[from] UnknownDType),
-    /// No axes.
-    #[error("it has no axes")]
-    NoDims,
-    /// An axis of pages, which only the group's pages per block make.
-    #[error("axis {axis} can't be stated, it comes from the pages per block", axis = Axis::Page)]
-    PageAxis,
-    /// The same axis twice.
-    #[error("axis {axis} appears twice")]
-    AxisTwice {
-        /// The axis.
-        axis: Axis,
-    },
-    /// An extent or stride of zero or beyond 2^62.
-    #[error("axis {axis} has extent {extent} and stride {stride}, both must be in 1..2^62")]
-    DimRange {
-        /// The axis.
-        axis: Axis,
-        /// Its extent.
-        extent: u64,
-        /// Its stride.
-        stride: u64,
-    },
-    /// Steps along an axis are shorter than what they step over.
-    #[error("axis {axis} steps {stride} bytes over inner axes of {inner} bytes")]
-    Nesting {
-        /// The axis.
-        axis: Axis,
-        /// Its stride.
-        stride: u64,
-        /// Bytes the axes inside it reach over.
-        inner: u64,
-    },
-    /// Parts of a split that don't make up the axis.
-    #[error(
-        "parts of the split along {axis} add up to {sum} (none may be 0), the axis has {extent}"
-    )]
-    SplitParts {
-        /// The axis.
-        axis: Axis,
-        /// Sum of the parts.
-        sum: u64,
-        /// Extent of the axis.
-        extent: u64,
-    },
-    /// Shares that can't be spread evenly over the ranks.
-    #[error("each share is on {replicas} ranks, which does not divide the {tp_size} there are")]
-    SplitReplicas {
-        /// Ranks that hold the same share.
-        replicas: u32,
-        /// Tensor-parallel size.
-        tp_size: u32,
-    },
-    /// A product or sum beyond 2^62.
-    #[error("{what} is 2^62 bytes or more")]
-    TooLarge {
-        /// What would be too large.
-        what: &'static str,
-    },
-    /// A block in too many pieces.
-    #[error("a block is {runs} runs of bytes, the limit is {limit}")]
-    TooManyRuns {
-        /// Runs it would have.
-        runs: u64,
-        /// Most runs allowed.
-        limit: u64,
-    },
-}
 
 /// Why a manifest is not a [`CacheLayout`](crate::CacheLayout). Always the
 /// caller's fault, or that of the peer that sent it.
@@ -124,8 +23,10 @@ pub enum LayoutError {
         expected: &'static str,
     },
     /// More of something than a layout may have.
-    #[error("{count} {what}, the limit is {limit}")]
+    #[error("{place} has {count} {what}, the limit is {limit}")]
     TooMany {
+        /// What has too much.
+        place: Place,
         /// What there is too much of.
         what: &'static str,
         /// How many.
@@ -134,34 +35,32 @@ pub enum LayoutError {
         limit: u64,
     },
     /// Nothing of something there must be.
-    #[error("there are no {what}")]
+    #[error("{place} has no {what}")]
     Empty {
+        /// What lacks it.
+        place: Place,
         /// What is missing.
         what: &'static str,
     },
     /// Two things with the same number.
-    #[error("{what} {id} appears twice")]
+    #[error("{place} appears twice")]
     IdTwice {
-        /// What has the number.
-        what: &'static str,
-        /// The number.
-        id: u32,
+        /// Both of them.
+        place: Place,
     },
     /// A reference to something that is not there.
-    #[error("{place} names {what} {id}, which does not exist")]
+    #[error("{place} names {target}, which does not exist")]
     Unknown {
         /// What refers to it.
-        place: String,
-        /// What it would be.
-        what: &'static str,
-        /// Its number.
-        id: u32,
+        place: Place,
+        /// What it refers to.
+        target: Place,
     },
     /// A number out of range.
     #[error("{place}: {error}")]
     Quantity {
         /// Where.
-        place: String,
+        place: Place,
         /// What is wrong.
         error: QuantityError,
     },
@@ -175,17 +74,33 @@ pub enum LayoutError {
         /// The size.
         size: u32,
     },
-    /// A null or reserved id outside its pool.
-    #[error("pool {pool}: {what} {id} is outside 0..{capacity}")]
-    PoolId {
+    /// A null id outside its pool.
+    #[error("pool {pool}: null id {id} is outside 0..{capacity}")]
+    NullId {
         /// The pool.
         pool: PoolId,
-        /// Null or reserved id.
-        what: &'static str,
-        /// The id.
+        /// The null id.
         id: u32,
         /// The pool's capacity.
         capacity: u32,
+    },
+    /// A range of reserved ids that is empty, reversed or outside its pool.
+    #[error("pool {pool}: reserved ids [{start}, {end}] are no range of ids within 0..{capacity}")]
+    Reserved {
+        /// The pool.
+        pool: PoolId,
+        /// First reserved id.
+        start: u32,
+        /// One past the last.
+        end: u32,
+        /// The pool's capacity.
+        capacity: u32,
+    },
+    /// A pool arbitrated with itself, whose ids own bytes of their own.
+    #[error("pool {pool} can't be arbitrated with itself")]
+    ArbitratedWithItself {
+        /// The pool.
+        pool: PoolId,
     },
     /// A kind of group that is not known.
     #[error("group {group} is of unknown kind `{kind}`")]
@@ -195,15 +110,23 @@ pub enum LayoutError {
         /// The kind.
         kind: String,
     },
-    /// A sliding kind without a window, or another kind with one.
-    #[error("group {group} of kind {kind} {problem}")]
-    Window {
+    /// A sliding kind without a window.
+    #[error("group {group} of kind {kind} has no window")]
+    NoWindow {
         /// The group.
         group: GroupId,
         /// Its kind.
         kind: &'static str,
-        /// What is wrong.
-        problem: &'static str,
+    },
+    /// A window of a kind that has none.
+    #[error("group {group} of kind {kind} can't have a window, it has {window} tokens")]
+    WindowOfKind {
+        /// The group.
+        group: GroupId,
+        /// Its kind.
+        kind: &'static str,
+        /// The window, tokens.
+        window: u32,
     },
     /// A state group whose slots would be split into pages.
     #[error("group {group} holds state, its slots can't be {pages} pages each")]
@@ -279,7 +202,7 @@ pub enum LayoutError {
     },
     /// Not a manifest at all.
     #[error("not a layout manifest: {0}")]
-    Json(String),
+    Json(JsonError),
 }
 
 /// Why a raw id is not an entry of a group's table.

@@ -5,14 +5,12 @@ use smallvec::SmallVec;
 
 use crate::axis::{Axis, Dim, Split};
 use crate::dtype::DType;
-use crate::error::FieldError;
+use crate::field_error::FieldError;
 use crate::ids::{AllocationId, FieldId};
+use crate::limits::MAX_RUNS_PER_FIELD;
 use crate::raw::{RawField, RawSplit};
 use crate::run::Run;
 use crate::units::{BYTE_LIMIT, ByteLen, Offset, PagesPerBlock, Stride};
-
-/// Most runs one block of one field may consist of.
-pub const MAX_RUNS_PER_FIELD: u64 = 65_536;
 
 /// One tensor of a layer: where block `b` of it lies, which of its bytes are
 /// payload, what they mean and how tensor parallelism divides them.

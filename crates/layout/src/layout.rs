@@ -123,8 +123,8 @@ impl CacheLayout {
     /// # Errors
     /// It is not JSON of that format, or fails validation.
     pub fn from_json(json: &str) -> Result<Self, LayoutError> {
-        let raw: RawLayout = serde_json::from_str(json)
-            .map_err(|error| LayoutError::Json(alloc::format!("{error}")))?;
+        let raw: RawLayout =
+            serde_json::from_str(json).map_err(|error| LayoutError::Json(error.into()))?;
         Self::new(&raw)
     }
 

@@ -27,12 +27,16 @@ mod encode;
 mod error;
 mod expansion;
 mod field;
+mod field_error;
 mod fingerprint;
 mod group;
 mod ids;
 pub mod import;
+mod json;
 mod layout;
+mod limits;
 mod overlay;
+mod place;
 mod planes;
 mod pool;
 pub mod raw;
@@ -56,17 +60,23 @@ pub use compare::compare;
 pub use difference::Difference;
 pub use dtype::{DType, UnknownDType};
 pub use encode::EncodeError;
-pub use error::{EntryError, FieldError, FieldPlace, LayoutError};
+pub use error::{EntryError, LayoutError};
 pub use expansion::Expansion;
-pub use field::{Field, MAX_RUNS_PER_FIELD};
+pub use field::Field;
+pub use field_error::FieldError;
 pub use fingerprint::Fingerprint;
 pub use group::{Group, GroupKind, Layers, Page};
 pub use ids::{
     AllocationId, BlockEntry, FieldId, GroupId, LayerId, LogicalBlock, PhysicalBlock, PoolId,
     StateSlot,
 };
+pub use json::JsonError;
 pub use layout::{Allocation, CacheLayout, Shard};
-pub use overlay::MAX_SEGMENTS;
+pub use limits::{
+    MAX_ALLOCATIONS, MAX_FIELDS, MAX_FIELDS_PER_LAYER, MAX_GROUPS, MAX_POOLS, MAX_RESERVED,
+    MAX_RUNS_PER_FIELD, MAX_SEGMENTS,
+};
+pub use place::{FieldPlace, Place};
 pub use pool::Pool;
 pub use raw::RawLayout;
 pub use resize::ResizeError;
@@ -74,7 +84,4 @@ pub use run::{Run, RunError};
 pub use units::{
     BYTE_LIMIT, ByteLen, ByteSpan, Offset, PagesPerBlock, QuantityError, Stride, TokensPerBlock,
     WindowTokens,
-};
-pub use validate::{
-    MAX_ALLOCATIONS, MAX_FIELDS, MAX_FIELDS_PER_LAYER, MAX_GROUPS, MAX_POOLS, MAX_RESERVED,
 };

@@ -11,19 +11,13 @@ use alloc::vec::Vec;
 
 use crate::comb::{Comb, meet, spend};
 use crate::error::LayoutError;
-use crate::ids::{AllocationId, PoolId};
+use crate::ids::{AllocationId, GroupId, PoolId};
 use crate::layout::CacheLayout;
-
-/// Most contiguous pieces that one block of all fields together may have.
-pub const MAX_SEGMENTS: usize = 4_194_304;
-
-/// Most steps of comparing combs of different strides or pools.
-const MAX_STEPS: u64 = 1 << 24;
+use crate::limits::MAX_STEPS;
 
 /// Refuses a layout in which two owners could hold the same byte.
 pub(crate) fn check(layout: &CacheLayout) -> Result<(), LayoutError> {
     let mut by_allocation: BTreeMap<AllocationId, Vec<Comb<'_>>> = BTreeMap::new();
-    let mut segments = 0_usize;
     for group in layout.groups() {
         let blocks = layout
             .pool(group.pool())
@@ -31,15 +25,6 @@ pub(crate) fn check(layout: &CacheLayout) -> Result<(), LayoutError> {
         for (layer, field) in group.fields() {
             let combs = by_allocation.entry(field.allocation()).or_default();
             for piece in field.payload().iter().flat_map(crate::run::Run::pieces) {
-                segments = segments.saturating_add(1);
-                if segments > MAX_SEGMENTS {
-                    let limit = u64::try_from(MAX_SEGMENTS).unwrap_or(u64::MAX);
-                    return Err(LayoutError::TooMany {
-                        what: "pieces in a block",
-                        count: limit.saturating_add(1),
-                        limit,
-                    });
-                }
                 let comb = Comb {
                     group,
                     layer,
@@ -160,33 +145,31 @@ fn check_residues(allocation: AllocationId, combs: &[Comb<'_>]) -> Result<(), La
     pieces.sort_by_key(|piece| (piece.start, piece.end));
 
     let reach = first.blocks.saturating_sub(1);
-    let mut active: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
-    let mut ends: BTreeSet<(u64, usize)> = BTreeSet::new();
-    for (index, piece) in pieces.iter().enumerate() {
-        while let Some((end, gone)) = ends.first().copied() {
+    // Pieces over the current byte, by row and group: one each, a second is refused.
+    let mut active: BTreeMap<(u64, GroupId), &Piece<'_, '_>> = BTreeMap::new();
+    let mut ends: BTreeSet<(u64, u64, GroupId)> = BTreeSet::new();
+    for piece in &pieces {
+        while let Some((end, row, group)) = ends.first().copied() {
             if end > piece.start {
                 break;
             }
-            ends.remove(&(end, gone));
-            if let Some(row) = pieces.get(gone).map(|piece| piece.row)
-                && let Some(list) = active.get_mut(&row)
-            {
-                list.retain(|other| *other != gone);
-                if list.is_empty() {
-                    active.remove(&row);
-                }
-            }
+            ends.pop_first();
+            active.remove(&(row, group));
         }
-        let rows = piece.row.saturating_sub(reach)..=piece.row.saturating_add(reach);
-        for (row, list) in active.range(rows) {
-            for other in list.iter().filter_map(|other| pieces.get(*other)) {
-                if *row != piece.row || other.comb.group.id() == piece.comb.group.id() {
-                    return Err(meeting(allocation, other, piece));
-                }
-            }
+        let group = piece.comb.group.id();
+        let others = |from: u64, to: u64| {
+            let rows = (from, GroupId::new(0))..(to, GroupId::new(0));
+            active.range(rows).next().map(|(_, other)| *other)
+        };
+        let next = piece.row.saturating_add(1);
+        let other = others(piece.row.saturating_sub(reach), piece.row)
+            .or_else(|| others(next, next.saturating_add(reach)))
+            .or_else(|| active.get(&(piece.row, group)).copied());
+        if let Some(other) = other {
+            return Err(meeting(allocation, other, piece));
         }
-        active.entry(piece.row).or_default().push(index);
-        ends.insert((piece.end, index));
+        active.insert((piece.row, group), piece);
+        ends.insert((piece.end, piece.row, group));
     }
     Ok(())
 }
@@ -232,7 +215,10 @@ fn check_pairs(
 }
 
 fn are_arbitrated(layout: &CacheLayout, a: PoolId, b: PoolId) -> bool {
-    a != b && layout.arbitrated().contains(&(a.min(b), a.max(b)))
+    layout
+        .arbitrated()
+        .binary_search(&(a.min(b), a.max(b)))
+        .is_ok()
 }
 
 #[cfg(test)]

@@ -6,11 +6,11 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use crate::axis::Dim;
-use crate::error::FieldPlace;
 use crate::field::Field;
 use crate::group::Group;
 use crate::ids::{AllocationId, LayerId, PoolId};
 use crate::layout::CacheLayout;
+use crate::place::FieldPlace;
 use crate::raw::RawField;
 use crate::resize::{Change, ResizeError};
 

@@ -33,7 +33,8 @@ impl Pool {
         self.null_id
     }
 
-    /// Ids that never appear in lists (`SGLang`: 0).
+    /// Ids that never appear in lists (`SGLang`: 0): ranges ascending, with
+    /// live ids between them.
     #[must_use]
     pub fn reserved(&self) -> &[Range<u32>] {
         &self.reserved
@@ -43,8 +44,14 @@ impl Pool {
     /// reserved.
     #[must_use]
     pub fn is_live(&self, id: u32) -> bool {
-        id < self.capacity
-            && self.null_id != Some(id)
-            && !self.reserved.iter().any(|range| range.contains(&id))
+        id < self.capacity && self.null_id != Some(id) && !self.is_reserved(id)
+    }
+
+    fn is_reserved(&self, id: u32) -> bool {
+        let after = self.reserved.partition_point(|range| range.start <= id);
+        after
+            .checked_sub(1)
+            .and_then(|before| self.reserved.get(before))
+            .is_some_and(|range| id < range.end)
     }
 }

@@ -2,14 +2,14 @@
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
-use alloc::format;
 use alloc::vec::Vec;
 
 use crate::axis::Dim;
-use crate::error::{FieldPlace, LayoutError};
+use crate::error::LayoutError;
 use crate::field::Field;
 use crate::ids::{AllocationId, PoolId};
 use crate::layout::CacheLayout;
+use crate::place::{FieldPlace, Place};
 use crate::planes::{Planes, by_allocation, members};
 use crate::units::QuantityError;
 
@@ -174,8 +174,8 @@ impl Change {
                     at.checked_sub(bytes)
                 }
             })
-            .ok_or_else(|| LayoutError::Quantity {
-                place: format!("pool {} of {} blocks", self.pool, self.to),
+            .ok_or(LayoutError::Quantity {
+                place: Place::Pool(self.pool),
                 error: QuantityError::Overflow { what: "offset" },
             })
     }

@@ -7,8 +7,8 @@
 )]
 
 use mooncake_pd_layout::{
-    Axis, CacheLayout, DType, Difference, FieldSpec, GroupId, GroupSpec, LayerId, LayoutBuilder,
-    LayoutError, PoolId, compare,
+    AllocationId, Axis, CacheLayout, DType, Difference, FieldSpec, GroupId, GroupSpec, LayerId,
+    LayoutBuilder, LayoutError, Place, PoolId, compare,
 };
 
 fn kv(name: &str, offset: u64) -> FieldSpec {
@@ -165,8 +165,7 @@ fn c21_c22_views_keep_their_base_and_an_allocation_is_one() {
     assert_eq!(
         views.allocation(0, 1000).build(),
         Err(LayoutError::IdTwice {
-            what: "allocation",
-            id: 0
+            place: Place::Allocation(AllocationId::new(0))
         })
     );
     // A range never reaches into the allocation that happens to follow.

@@ -103,11 +103,22 @@ fn windows_of_one_group_must_agree() {
 #[test]
 fn unknown_formats_are_refused_by_name() {
     let error = any(r#"{"format":"vllm-kv-layout/2"}"#, Side::Prefill).unwrap_err();
-    assert_eq!(error.to_string(), "unknown format `vllm-kv-layout/2`");
-    assert!(matches!(
-        any("{}", Side::Prefill),
-        Err(ImportError::UnknownFormat { .. })
-    ));
+    assert_eq!(
+        error.to_string(),
+        "unknown format `vllm-kv-layout/2`, known are `mooncake-pd-layout/1`, \
+         `vllm-kv-layout/1`, `vllm-gpu-capture/1`, `sglang-pd-layout-facts/1`"
+    );
+    let error = any("{}", Side::Prefill).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .starts_with("unknown format ``, known are")
+    );
+    let error = any("[", Side::Prefill).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "not a report: EOF while parsing a list at line 1 column 1"
+    );
     for (read, other) in [(0, 2), (2, 3), (3, 0)] {
         let found = match read {
             0 => vllm_033(&text(REPORTS[other])),

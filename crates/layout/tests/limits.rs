@@ -1,10 +1,20 @@
 //! Large and hostile manifests take bounded work.
 
-#![expect(clippy::arithmetic_side_effects, reason = "a test may fail by panic")]
+#![expect(
+    clippy::arithmetic_side_effects,
+    clippy::unwrap_used,
+    reason = "a test may fail by panic"
+)]
 
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use mooncake_pd_layout::import::{self, Side};
+use mooncake_pd_layout::raw::RawLayout;
 use mooncake_pd_layout::{
-    Axis, CacheLayout, FieldError, FieldSpec, GroupSpec, LayoutBuilder, LayoutError,
-    MAX_FIELDS_PER_LAYER, compare,
+    Axis, CacheLayout, FieldError, FieldId, FieldPlace, FieldSpec, GroupId, GroupSpec, LayerId,
+    LayoutBuilder, LayoutError, MAX_FIELDS_PER_LAYER, MAX_RUNS_PER_FIELD, MAX_SEGMENTS, Place, Run,
+    compare,
 };
 
 /// `layers` of `fields`, each field in a plane of its own.
@@ -51,7 +61,11 @@ fn a_layer_of_too_many_fields_is_refused() {
     assert_eq!(
         many(2, limit + 1, false),
         Err(LayoutError::TooMany {
-            what: "fields in a layer",
+            place: Place::Layer {
+                group: GroupId::new(0),
+                layer: LayerId::new("layer.0"),
+            },
+            what: "fields",
             count: 1025,
             limit: 1024
         })
@@ -75,4 +89,122 @@ fn an_axis_of_pages_comes_from_the_group_only() {
         };
         assert_eq!(error, FieldError::PageAxis);
     }
+}
+
+/// `groups` that own the same `pieces` of every other byte.
+fn overlaid(groups: u32, pieces: u32) -> RawLayout {
+    let stride = u64::from(pieces) * 2;
+    let mut layout = LayoutBuilder::new()
+        .allocation(0, stride * 4)
+        .pool(0, 4, None);
+    for id in 0..groups {
+        let field = FieldSpec::new("kv", "uint8").page_stride(stride).dim(
+            Axis::Token,
+            u64::from(pieces),
+            2,
+        );
+        layout = layout.group(GroupSpec::new(id, "mla", 16, 0).layer("l", [field]));
+    }
+    layout.into_raw()
+}
+
+#[test]
+fn a_block_is_in_as_many_pieces_as_the_limit_and_no_more() {
+    let limit = u32::try_from(MAX_SEGMENTS).unwrap_or(u32::MAX);
+    assert_eq!(CacheLayout::new(&overlaid(1024, limit / 1024)).err(), None);
+    assert_eq!(CacheLayout::new(&overlaid(4, limit / 4)).err(), None);
+    assert_eq!(
+        CacheLayout::new(&overlaid(4, limit / 4 + 1)),
+        Err(LayoutError::Field {
+            place: Box::new(FieldPlace {
+                group: GroupId::new(0),
+                layer: LayerId::new("l"),
+                field: FieldId::new("kv"),
+            }),
+            error: FieldError::TooManyRuns {
+                runs: 65_537,
+                limit: MAX_RUNS_PER_FIELD,
+            },
+        })
+    );
+    assert_eq!(
+        CacheLayout::new(&overlaid(8, limit / 8 + 1)),
+        Err(LayoutError::TooMany {
+            place: Place::Layout,
+            what: "pieces in a block",
+            count: 262_152,
+            limit: 262_144,
+        })
+    );
+}
+
+/// A field of three axes, none of which joins another.
+fn scattered(extents: [u64; 3]) -> Result<CacheLayout, LayoutError> {
+    let [a, b, c] = extents;
+    let field = FieldSpec::new("kv", "uint8")
+        .page_stride(1 << 40)
+        .dim(Axis::Head, a, 1 << 35)
+        .dim(Axis::Token, b, 1 << 20)
+        .dim(Axis::Content, c, 2);
+    LayoutBuilder::new()
+        .allocation(0, 1 << 42)
+        .pool(0, 2, None)
+        .group(GroupSpec::new(0, "mla", 16, 0).layer("l", [field]))
+        .build()
+}
+
+#[test]
+fn a_field_is_in_as_many_runs_as_the_limit_and_no_more() {
+    assert!(scattered([8, 8192, 4]).is_ok());
+    assert!(matches!(
+        scattered([8, 8193, 4]),
+        Err(LayoutError::Field {
+            error: FieldError::TooManyRuns {
+                runs: 65_544,
+                limit: 65_536
+            },
+            ..
+        })
+    ));
+    // Few runs of many pieces are many pieces.
+    assert!(scattered([8, 8192, 5]).is_err());
+}
+
+fn reports(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            reports(&path, found);
+        } else {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn blocks_of_known_engines_are_in_far_fewer_pieces_than_the_limit() {
+    let mut found = Vec::new();
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
+    reports(&fixtures, &mut found);
+    let mut largest = (0, String::new());
+    let mut layouts = 0;
+    for path in found {
+        let text = fs::read_to_string(&path).unwrap();
+        for side in [Side::Prefill, Side::Decode] {
+            let Ok(layout) = import::any(&text, side) else {
+                continue;
+            };
+            layouts += 1;
+            let fields = layout
+                .groups()
+                .iter()
+                .flat_map(mooncake_pd_layout::Group::fields);
+            let runs = fields.flat_map(|(_, field)| field.payload());
+            let pieces: u32 = runs.map(Run::count).sum();
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            largest = largest.max((pieces, name.into_owned()));
+        }
+    }
+    assert!(layouts >= 60, "{layouts}");
+    assert_eq!(largest, (268, "unified-hybrid-qwen3-next.json".into()));
 }

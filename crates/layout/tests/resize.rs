@@ -239,8 +239,9 @@ fn what_can_not_be_resized_is_refused() {
     let null = null.group(group(0, 0, [bytes("a", 0, 100, 50)]));
     assert!(matches!(
         null.build().unwrap().resized(POOL, 5),
-        Err(ResizeError::Invalid(LayoutError::PoolId {
-            id: 9,
+        Err(ResizeError::Invalid(LayoutError::Reserved {
+            start: 8,
+            end: 9,
             capacity: 5,
             ..
         }))

@@ -1,8 +1,10 @@
 //! Why what an engine reported is not a layout.
 
 use alloc::string::String;
+use core::fmt;
 
 use crate::error::LayoutError;
+use crate::json::JsonError;
 
 /// Why what an engine reported about itself can't be imported.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -13,14 +15,19 @@ pub enum ImportError {
     Json {
         /// The format it was read as.
         format: &'static str,
-        /// What the JSON reader says, with line and column.
-        error: String,
+        /// What the JSON reader says.
+        error: JsonError,
     },
+    /// No JSON object whose `format` or `schema` names its format.
+    #[error("not a report: {0}")]
+    Header(JsonError),
     /// A format that is not known.
-    #[error("unknown format `{found}`")]
+    #[error("unknown format `{found}`, known are {known}", known = Names(.known))]
     UnknownFormat {
         /// Its name; empty if the document has none.
         found: String,
+        /// The formats the reader knows.
+        known: &'static [&'static str],
     },
     /// A kind of cache that is not known.
     #[error("{place} is of unknown kind `{kind}`")]
@@ -71,6 +78,18 @@ pub enum ImportError {
     Layout(#[from] LayoutError),
 }
 
+struct Names<'a>(&'a [&'static str]);
+
+impl fmt::Display for Names<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, name) in self.0.iter().enumerate() {
+            let comma = if i == 0 { "" } else { ", " };
+            write!(f, "{comma}`{name}`")?;
+        }
+        Ok(())
+    }
+}
+
 impl ImportError {
     pub(super) fn missing(place: impl Into<String>, what: &'static str) -> Self {
         Self::Missing {
@@ -88,7 +107,7 @@ impl ImportError {
 }
 
 /// `Ok` if the two statements agree.
-pub(super) fn agree<T: PartialEq + core::fmt::Debug + ?Sized>(
+pub(super) fn agree<T: PartialEq + fmt::Debug + ?Sized>(
     place: impl Into<String>,
     what: &'static str,
     found: &T,

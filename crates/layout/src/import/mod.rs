@@ -19,6 +19,7 @@ mod vllm_026;
 mod vllm_033;
 mod vllm_033_report;
 mod vllm_033_state;
+mod vllm_cache;
 mod vllm_spec;
 
 pub use error::ImportError;
@@ -26,7 +27,6 @@ pub use sglang::sglang;
 pub use vllm_026::vllm_026;
 pub use vllm_033::vllm_033;
 
-use alloc::format;
 use alloc::string::String;
 use serde::Deserialize;
 
@@ -42,6 +42,14 @@ pub enum Side {
     Decode,
 }
 
+/// Formats that [`any`] tells apart.
+const KNOWN: [&str; 4] = [
+    raw::FORMAT,
+    vllm_033::FORMAT,
+    vllm_026::FORMAT,
+    sglang::FORMAT,
+];
+
 #[derive(Deserialize)]
 struct Header {
     #[serde(default)]
@@ -56,7 +64,8 @@ struct Header {
 /// # Errors
 /// An unknown format by its name, and those of the format's reader.
 pub fn any(json: &str, side: Side) -> Result<CacheLayout, ImportError> {
-    let header: Header = parse("any", json)?;
+    let header: Header =
+        serde_json::from_str(json).map_err(|error| ImportError::Header(error.into()))?;
     let name = if header.format.is_empty() {
         header.schema
     } else {
@@ -67,13 +76,16 @@ pub fn any(json: &str, side: Side) -> Result<CacheLayout, ImportError> {
         vllm_033::FORMAT => vllm_033(json),
         vllm_026::FORMAT => vllm_026(json),
         sglang::FORMAT => sglang(json, side),
-        _ => Err(ImportError::UnknownFormat { found: name }),
+        _ => Err(ImportError::UnknownFormat {
+            found: name,
+            known: &KNOWN,
+        }),
     }
 }
 
 fn parse<'a, T: Deserialize<'a>>(format: &'static str, json: &'a str) -> Result<T, ImportError> {
     serde_json::from_str(json).map_err(|error| ImportError::Json {
         format,
-        error: format!("{error}"),
+        error: error.into(),
     })
 }

@@ -51,6 +51,7 @@ pub fn sglang(json: &str, side: Side) -> Result<CacheLayout, ImportError> {
     if report.schema != FORMAT {
         return Err(ImportError::UnknownFormat {
             found: report.schema,
+            known: &[FORMAT],
         });
     }
     let reported = match side {
@@ -198,7 +199,7 @@ impl Component<'_> {
             id,
             capacity,
             null_id: None,
-            reserved: Vec::from([[0, first]]),
+            reserved: (first > 0).then_some([0, first]).into_iter().collect(),
         })
     }
 

@@ -9,13 +9,11 @@ use serde::Deserialize;
 use super::error::{ImportError, agree};
 use super::gdn::{self, State};
 use super::parse;
+use super::vllm_cache::{Storage, cache};
 use super::vllm_spec::{Spec, numbers};
 use crate::axis::Axis;
 use crate::layout::CacheLayout;
-use crate::raw::{
-    self, RawAllocation, RawContent, RawDim, RawField, RawGroup, RawLayer, RawLayout, RawPool,
-    RawShard, RawSplit,
-};
+use crate::raw::{RawContent, RawDim, RawField, RawGroup, RawLayer, RawLayout, RawSplit};
 
 pub(super) const FORMAT: &str = "vllm-gpu-capture/1";
 
@@ -30,12 +28,6 @@ struct Report {
     storages: Vec<Storage>,
     groups: Vec<Group>,
     layers: Vec<Layer>,
-}
-
-#[derive(Deserialize)]
-struct Storage {
-    id: u32,
-    nbytes: u64,
 }
 
 #[derive(Deserialize)]
@@ -81,6 +73,7 @@ pub fn vllm_026(json: &str) -> Result<CacheLayout, ImportError> {
     if report.format != FORMAT {
         return Err(ImportError::UnknownFormat {
             found: report.format,
+            known: &[FORMAT],
         });
     }
     let layers: BTreeMap<&str, &Layer> = report
@@ -94,30 +87,13 @@ pub fn vllm_026(json: &str) -> Result<CacheLayout, ImportError> {
         .collect::<Result<Vec<_>, _>>()?;
     let stateful = groups.iter().any(|group| group.kind == "gdn_state");
     let raw = RawLayout {
-        format: raw::FORMAT.to_string(),
-        engine: format!("vLLM {}", report.vllm_version),
         content: RawContent {
             model_revision: String::new(),
             state_order: if stateful { "vllm-gpu" } else { "" }.to_string(),
         },
-        shard: RawShard::default(),
-        allocations: report
-            .storages
-            .iter()
-            .map(|storage| RawAllocation {
-                id: storage.id,
-                len: storage.nbytes,
-            })
-            .collect(),
-        pools: Vec::from([RawPool {
-            id: 0,
-            capacity: report.num_blocks,
-            null_id: Some(0),
-            reserved: Vec::new(),
-        }]),
-        arbitrated: Vec::new(),
         groups,
         model: report.model,
+        ..cache(&report.vllm_version, &report.storages, report.num_blocks)
     };
     Ok(CacheLayout::new(&raw)?)
 }

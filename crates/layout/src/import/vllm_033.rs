@@ -9,12 +9,10 @@ use super::error::{ImportError, agree};
 use super::gdn;
 use super::parse;
 use super::vllm_033_report::{Config, Group, Layer, Report, Spec};
+use super::vllm_cache::cache;
 use crate::axis::Axis;
 use crate::layout::CacheLayout;
-use crate::raw::{
-    self, RawAllocation, RawContent, RawDim, RawField, RawGroup, RawLayer, RawLayout, RawPool,
-    RawShard, RawSplit,
-};
+use crate::raw::{RawContent, RawDim, RawField, RawGroup, RawLayer, RawLayout, RawShard, RawSplit};
 
 pub(super) const FORMAT: &str = "vllm-kv-layout/1";
 
@@ -44,6 +42,7 @@ pub fn vllm_033(json: &str) -> Result<CacheLayout, ImportError> {
     if report.format != FORMAT {
         return Err(ImportError::UnknownFormat {
             found: report.format,
+            known: &[FORMAT],
         });
     }
     let mut by_group: BTreeMap<u32, Vec<&Layer>> = BTreeMap::new();
@@ -62,8 +61,6 @@ pub fn vllm_033(json: &str) -> Result<CacheLayout, ImportError> {
     }
     let stateful = groups.iter().any(|group| group.kind == "gdn_state");
     let raw = RawLayout {
-        format: raw::FORMAT.to_string(),
-        engine: format!("vLLM {}", report.vllm_version),
         content: RawContent {
             model_revision: report.config.arch.clone(),
             state_order: state_order(&report.config, stateful),
@@ -73,23 +70,9 @@ pub fn vllm_033(json: &str) -> Result<CacheLayout, ImportError> {
             tp_size: report.config.tp_size,
             ..RawShard::default()
         },
-        allocations: report
-            .storages
-            .iter()
-            .map(|storage| RawAllocation {
-                id: storage.id,
-                len: storage.nbytes,
-            })
-            .collect(),
-        pools: Vec::from([RawPool {
-            id: 0,
-            capacity: report.num_blocks,
-            null_id: Some(0),
-            reserved: Vec::new(),
-        }]),
-        arbitrated: Vec::new(),
         groups,
         model: report.model,
+        ..cache(&report.vllm_version, &report.storages, report.num_blocks)
     };
     Ok(CacheLayout::new(&raw)?)
 }

@@ -4,6 +4,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use serde::Deserialize;
 
+use super::vllm_cache::Storage;
+
 #[derive(Deserialize)]
 pub(super) struct Report {
     pub(super) format: String,
@@ -34,13 +36,6 @@ pub(super) struct Config {
     pub(super) linear_num_value_heads: Option<u64>,
     pub(super) linear_key_head_dim: Option<u64>,
     pub(super) linear_value_head_dim: Option<u64>,
-}
-
-#[derive(Deserialize)]
-pub(super) struct Storage {
-    pub(super) id: u32,
-    /// Bytes.
-    pub(super) nbytes: u64,
 }
 
 #[derive(Deserialize)]

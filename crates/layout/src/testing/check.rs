@@ -8,8 +8,9 @@ use arbitrary::Unstructured;
 
 use super::naive::{Byte, Naive, Verdict};
 use super::{hostile, layout};
-use crate::error::{FieldPlace, LayoutError};
+use crate::error::LayoutError;
 use crate::layout::CacheLayout;
+use crate::place::FieldPlace;
 use crate::raw::{RawField, RawGroup, RawLayout};
 use crate::{PoolId, compare};
 
