@@ -1,16 +1,14 @@
 //! Refusals name what is wrong and where.
 
-#![expect(
-    clippy::arithmetic_side_effects,
-    clippy::unwrap_used,
-    reason = "a test may fail by panic"
-)]
+#![expect(clippy::unwrap_used, reason = "a test may fail by panic")]
 
 use mooncake_pd_layout::raw::{RawAllocation, RawGroup, RawLayout, RawPool};
 use mooncake_pd_layout::{
     Axis, BlockEntry, CacheLayout, EntryError, FieldSpec, GroupId, GroupSpec, LayoutBuilder,
     LayoutError, MAX_ALLOCATIONS, MAX_GROUPS, MAX_POOLS, MAX_RESERVED, PoolId,
 };
+
+type Change = fn(&mut RawLayout);
 
 fn sound() -> RawLayout {
     let field = FieldSpec::new("kv", "uint8")
@@ -33,7 +31,9 @@ fn refusal(change: impl FnOnce(&mut RawLayout)) -> String {
 
 fn reserving(ranges: &[[u32; 2]]) -> Result<CacheLayout, LayoutError> {
     let mut raw = sound();
-    raw.pools[0].reserved = ranges.to_vec();
+    for pool in &mut raw.pools {
+        pool.reserved = ranges.to_vec();
+    }
     CacheLayout::new(&raw)
 }
 
@@ -123,10 +123,9 @@ fn arbitrated_pairs_are_one_however_often_and_in_whatever_order() {
 
 #[test]
 fn what_is_empty_is_named() {
-    type Change = fn(&mut RawLayout);
-    for (change, text) in [
+    let changes: &[(Change, &str)] = &[
         (
-            (|raw| raw.allocations.clear()) as Change,
+            |raw| raw.allocations.clear(),
             "the layout has no allocations",
         ),
         (|raw| raw.pools.clear(), "the layout has no pools"),
@@ -137,17 +136,17 @@ fn what_is_empty_is_named() {
             |raw| raw.groups[0].layers[0].fields.clear(),
             "layer `l` of group 2 has no fields",
         ),
-    ] {
-        assert_eq!(refusal(change), text);
+    ];
+    for (change, text) in changes {
+        assert_eq!(refusal(change), *text);
     }
 }
 
 #[test]
 fn what_is_wrong_is_named_with_its_place() {
-    type Change = fn(&mut RawLayout);
-    for (change, text) in [
+    let changes: &[(Change, &str)] = &[
         (
-            (|raw| raw.format = "x/2".into()) as Change,
+            |raw| raw.format = "x/2".into(),
             "format is `x/2`, this reads `mooncake-pd-layout/1`",
         ),
         (
@@ -217,8 +216,9 @@ fn what_is_wrong_is_named_with_its_place() {
             |raw| raw.groups[0].layers[0].fields[0].page_stride = 7,
             "field `kv` of layer `l` in group 2: payload of 8 bytes does not fit its stride of 7",
         ),
-    ] {
-        assert_eq!(refusal(change), text);
+    ];
+    for (change, text) in changes {
+        assert_eq!(refusal(change), *text);
     }
 }
 
