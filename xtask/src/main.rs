@@ -47,3 +47,24 @@ fn main() -> ExitCode {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::ValueEnum;
+
+    use super::*;
+    use crate::steps::Step;
+
+    #[test]
+    fn an_unknown_step_is_refused_with_the_list_of_steps() {
+        let error = Args::try_parse_from(["xtask", "test", "fmt", "nosuchstep"])
+            .err()
+            .expect("an unknown step was taken")
+            .to_string();
+        assert!(error.contains("nosuchstep"), "{error}");
+        for step in Step::value_variants() {
+            assert!(error.contains(&step.to_string()), "{step}: {error}");
+        }
+        assert!(Args::try_parse_from(["xtask", "test", "set-up", "fuzz-build"]).is_ok());
+    }
+}

@@ -1,18 +1,44 @@
 //! A sequence of named steps, each printed with the time it took.
 
+use std::fmt;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use clap::ValueEnum;
+
+/// A step of the suite, in the order in which they run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Step {
+    SetUp,
+    Fmt,
+    Arrows,
+    Deny,
+    Clippy,
+    Doc,
+    NoStd,
+    Integrator,
+    FuzzBuild,
+    Tests,
+    Doctests,
+    Snapshots,
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let value = self.to_possible_value();
+        f.pad(value.as_ref().map_or("", |value| value.get_name()))
+    }
+}
 
 /// Runs steps in order and keeps their times for the closing table.
 pub(crate) struct Steps {
-    chosen: Vec<String>,
-    done: Vec<(&'static str, Duration)>,
+    chosen: Vec<Step>,
+    done: Vec<(Step, Duration)>,
 }
 
 impl Steps {
-    /// Steps of the given names only; all of them when there are no names.
-    pub(crate) fn choosing(chosen: &[String]) -> Self {
+    /// The given steps only; all of them when none is given.
+    pub(crate) fn choosing(chosen: &[Step]) -> Self {
         Self {
             chosen: chosen.to_vec(),
             done: Vec::new(),
@@ -20,12 +46,8 @@ impl Steps {
     }
 
     /// Runs one step, unless others were chosen.
-    pub(crate) fn step(
-        &mut self,
-        name: &'static str,
-        body: impl FnOnce() -> Result<()>,
-    ) -> Result<()> {
-        if !self.chosen.is_empty() && !self.chosen.iter().any(|chosen| chosen == name) {
+    pub(crate) fn step(&mut self, name: Step, body: impl FnOnce() -> Result<()>) -> Result<()> {
+        if !self.chosen.is_empty() && !self.chosen.contains(&name) {
             return Ok(());
         }
         println!("==> {name}");

@@ -7,38 +7,38 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use crate::repo::{self, Repo};
-use crate::steps::Steps;
+use crate::steps::{Step, Steps};
 use crate::{arrows, outside, tool};
 
 /// Arguments of `cargo xtask test`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Only these steps, by the names they are printed with
-    steps: Vec<String>,
+    /// Only these steps
+    steps: Vec<Step>,
 }
 
 /// Runs the suite, cheap steps first.
 pub(crate) fn run(repo: &Repo, args: &Args) -> Result<()> {
     let mut steps = Steps::choosing(&args.steps);
-    steps.step("set-up", || set_up(repo))?;
-    steps.step("fmt", || fmt(repo))?;
-    steps.step("arrows", || arrows::check(repo))?;
-    steps.step("deny", || deny(repo))?;
-    steps.step("clippy", || clippy(repo))?;
-    steps.step("doc", || doc(repo))?;
-    steps.step("no-std", || {
+    steps.step(Step::SetUp, || set_up(repo))?;
+    steps.step(Step::Fmt, || fmt(repo))?;
+    steps.step(Step::Arrows, || arrows::check(repo))?;
+    steps.step(Step::Deny, || deny(repo))?;
+    steps.step(Step::Clippy, || clippy(repo))?;
+    steps.step(Step::Doc, || doc(repo))?;
+    steps.step(Step::NoStd, || {
         outside::cargo(repo, outside::NOSTD, "build", &[])
     })?;
-    steps.step("integrator", || {
+    steps.step(Step::Integrator, || {
         outside::cargo(repo, outside::INTEGRATOR, "run", &["--quiet"])
     })?;
     // Whether they compile; libFuzzer itself would need a C++ compiler and nightly.
-    steps.step("fuzz-build", || {
+    steps.step(Step::FuzzBuild, || {
         outside::cargo(repo, outside::FUZZ, "check", &["--no-default-features"])
     })?;
-    steps.step("tests", || tests(repo))?;
-    steps.step("doctests", || doctests(repo))?;
-    steps.step("snapshots", || snapshots(repo))?;
+    steps.step(Step::Tests, || tests(repo))?;
+    steps.step(Step::Doctests, || doctests(repo))?;
+    steps.step(Step::Snapshots, || snapshots(repo))?;
     steps.finish();
     Ok(())
 }

@@ -17,11 +17,22 @@ use crate::request::RequestName;
 /// vLLM 0.26 or reports of `SGLang` 0.5.23; of a file with both sides, SRC is
 /// the prefill one and DST the decode one. `-` reads the standard input.
 ///
-/// Exit codes: 0 ok, 1 verification failed, 2 usage, 3 invalid layout or
-/// request, 4 incompatible layouts. Of a batch, requests that are refused are
-/// listed; only if every one is, the exit code is 3.
+/// Exit codes:
+///
+/// 0  ok; some requests of a batch may be refused, they are listed
+///
+/// 1  verification failed: bytes are not what they must be
+///
+/// 2  usage: a wrong command line, a file that can't be read, a result that
+///    can't be written, too little memory
+///
+/// 3  invalid layout or request, or every request of a batch refused
+///
+/// 4  incompatible layouts
+///
+/// 5  internal error: the planner or the engine failed
 #[derive(Clone, Debug, Parser)]
-#[command(name = "mooncake-pd", version)]
+#[command(name = "mooncake-pd", version, verbatim_doc_comment)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -84,7 +95,7 @@ pub struct PlanArgs {
     /// bench (FILE#MODEL/CASE) or an `SGLang` report.
     #[arg(long, value_name = "FILE[#CASE]")]
     pub request: RequestName,
-    /// Plans N times and prints the shortest time per descriptor.
+    /// Plans N times and prints the shortest time, in ns per descriptor.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub time: Option<u32>,
     /// Sizes and contract.
@@ -190,27 +201,45 @@ impl fmt::Display for ContractArg {
 
 /// Not a contract.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error(
-    "{text:?} is not `payload-only`, `bridge-dead` or `bridge-dead=MAXGAP` with 1 byte or more"
-)]
-pub struct ContractError {
-    text: String,
+pub enum ContractError {
+    /// None of the names.
+    #[error("{text:?} is not `payload-only`, `bridge-dead` or `bridge-dead=MAXGAP`")]
+    Name {
+        /// What was written.
+        text: String,
+    },
+    /// A longest gap that no gap can have.
+    #[error("MAXGAP is {gap:?}, not a number of bytes from 1 to {longest}")]
+    Gap {
+        /// What was written.
+        gap: String,
+        /// Most bytes.
+        longest: u64,
+    },
 }
 
 impl FromStr for ContractArg {
     type Err = ContractError;
 
     fn from_str(text: &str) -> Result<Self, ContractError> {
+        let longest = BYTE_LIMIT.saturating_sub(1);
         let gap = match text.split_once('=') {
             None if text == "payload-only" => return Ok(Self(Contract::PayloadOnly)),
-            None if text == "bridge-dead" => Some(BYTE_LIMIT.saturating_sub(1)),
-            Some(("bridge-dead", gap)) => gap.parse().ok(),
-            _ => None,
+            None if text == "bridge-dead" => &longest.to_string(),
+            Some(("bridge-dead", gap)) => gap,
+            _ => {
+                return Err(ContractError::Name {
+                    text: text.to_owned(),
+                });
+            }
         };
-        gap.and_then(|gap| ByteLen::new(gap).ok())
+        gap.parse()
+            .ok()
+            .and_then(|gap| ByteLen::new(gap).ok())
             .map(|max_gap| Self(Contract::BridgeDead { max_gap }))
-            .ok_or_else(|| ContractError {
-                text: text.to_owned(),
+            .ok_or_else(|| ContractError::Gap {
+                gap: gap.to_owned(),
+                longest,
             })
     }
 }

@@ -1,6 +1,8 @@
 //! A batch of requests between two layouts, planned.
 
-use mooncake_pd_plan::{Options, Pairing, Plan, RawRequest, Request};
+use std::fmt;
+
+use mooncake_pd_plan::{Options, Pairing, Plan, RawRequest, Request, RequestError};
 use serde::Serialize;
 
 use crate::failure::{Exit, Failure};
@@ -12,8 +14,34 @@ pub struct Refusal {
     pub request: usize,
     /// Its name.
     pub id: String,
-    /// Why.
-    pub reason: String,
+    /// Why, for machines.
+    pub reason: &'static str,
+    /// Why, for people.
+    pub message: String,
+}
+
+impl Refusal {
+    fn new(request: usize, id: &str, error: &RequestError) -> Self {
+        Self {
+            request,
+            id: id.to_owned(),
+            reason: error.name(),
+            message: error.to_string(),
+        }
+    }
+}
+
+/// In a line, with the name made harmless: it comes from a peer.
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "refused: request {} ({}): {}",
+            self.request,
+            self.id.escape_debug(),
+            self.message
+        )
+    }
 }
 
 /// A plan, and which requests are in it.
@@ -66,11 +94,7 @@ impl<'a> Batch<'a> {
                     batch.requests.push(request);
                     batch.indices.push(index);
                 }
-                Err(error) => batch.refused.push(Refusal {
-                    request: index,
-                    id: raw.id.clone(),
-                    reason: error.to_string(),
-                }),
+                Err(error) => batch.refused.push(Refusal::new(index, &raw.id, &error)),
             }
         }
         batch
@@ -88,11 +112,7 @@ impl<'a> Batch<'a> {
         for (at, &index) in self.indices.iter().enumerate() {
             match out.next_if(|refused| refused.index == at) {
                 None => admitted.push(index),
-                Some(one) => refused.push(Refusal {
-                    request: index,
-                    id: one.id,
-                    reason: one.error.to_string(),
-                }),
+                Some(one) => refused.push(Refusal::new(index, &one.id, &one.error)),
             }
         }
         refused.sort_by_key(|refusal| refusal.request);

@@ -3,8 +3,10 @@
 use mooncake_pd_layout::import::ImportError;
 use mooncake_pd_layout::{EncodeError, ResizeError};
 use mooncake_pd_plan::{CheckError, PairingError};
+use mooncake_pd_rdma::MemoryError;
 use thiserror::Error;
 
+use crate::engine_failure::EngineFailure;
 use crate::request::RequestFileError;
 use crate::verify::WalkError;
 
@@ -13,18 +15,21 @@ use crate::verify::WalkError;
 pub enum Exit {
     /// All is well.
     Ok,
-    /// A transfer failed or its bytes are not what they must be.
+    /// Bytes are not what they must be after a transfer.
     Unverified,
-    /// The command line or a file named there can't be used.
+    /// The command line can't be used, a file named there can't be read, the
+    /// result can't be written, or there is too little memory.
     Usage,
-    /// A layout or request is invalid.
+    /// A layout is invalid, or every request is.
     Invalid,
     /// Nothing can be moved between the two layouts.
     Incompatible,
+    /// The planner or the engine failed: a fault of this program.
+    Internal,
 }
 
 impl Exit {
-    /// The number that the process ends with, 0..5.
+    /// The number that the process ends with, 0..6.
     #[must_use]
     pub const fn code(self) -> u8 {
         match self {
@@ -33,6 +38,20 @@ impl Exit {
             Self::Usage => 2,
             Self::Invalid => 3,
             Self::Incompatible => 4,
+            Self::Internal => 5,
+        }
+    }
+
+    /// Its name for machines.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Unverified => "unverified",
+            Self::Usage => "usage",
+            Self::Invalid => "invalid",
+            Self::Incompatible => "incompatible",
+            Self::Internal => "internal",
         }
     }
 }
@@ -129,9 +148,12 @@ pub enum Failure {
     /// The plan's check found the planner at fault.
     #[error("the plan's check failed: {0}")]
     Check(#[from] CheckError),
+    /// The memory of a side can't be had.
+    #[error("no memory for both sides")]
+    HostMemory(#[from] MemoryError),
     /// The engine did not do what it was asked for.
-    #[error("the engine: {0}")]
-    Engine(String),
+    #[error(transparent)]
+    Engine(#[from] EngineFailure),
     /// A result can't be written as JSON.
     #[error("the result can't be written: {0}")]
     Json(#[from] serde_json::Error),
@@ -145,7 +167,8 @@ impl Failure {
             Self::Read { .. }
             | Self::TwoInputs
             | Self::SeveralPools { .. }
-            | Self::Memory { .. } => Exit::Usage,
+            | Self::Memory { .. }
+            | Self::HostMemory(_) => Exit::Usage,
             Self::TooLong { .. }
             | Self::NotText { .. }
             | Self::Layout { .. }
@@ -154,7 +177,9 @@ impl Failure {
             | Self::Request(_)
             | Self::Walk { .. } => Exit::Invalid,
             Self::Pairing(_) => Exit::Incompatible,
-            Self::Demand(_) | Self::Check(_) | Self::Engine(_) | Self::Json(_) => Exit::Unverified,
+            // The walker refutes what the plan does.
+            Self::Demand(_) => Exit::Unverified,
+            Self::Check(_) | Self::Engine(_) | Self::Json(_) => Exit::Internal,
         }
     }
 }

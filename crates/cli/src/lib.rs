@@ -6,6 +6,8 @@ pub mod args;
 pub mod batch;
 mod bundled;
 pub mod commands;
+mod contract;
+mod engine_failure;
 pub mod failure;
 mod input;
 pub mod loaded;
@@ -21,4 +23,5 @@ mod table;
 pub mod verify;
 pub mod walk;
 
+pub use engine_failure::EngineFailure;
 pub use meter::Meter;

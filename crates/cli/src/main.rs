@@ -1,5 +1,6 @@
 //! The `mooncake-pd` command.
 
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -11,10 +12,8 @@ fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // A reader that has gone away must not turn help into a failure.
-            let _ = error.print();
             let code = u8::try_from(error.exit_code()).unwrap_or(Exit::Usage.code());
-            return ExitCode::from(code);
+            return ended(error.print(), code);
         }
     };
     let result = match &cli.command {
@@ -24,8 +23,18 @@ fn main() -> ExitCode {
         Command::Diff(args) => diff(args, cli.json),
     };
     let output = result.unwrap_or_else(|failure| failure.output(cli.json));
-    match output.print() {
-        Ok(()) => ExitCode::from(output.exit.code()),
-        Err(_) => ExitCode::from(Exit::Unverified.code()),
+    ended(output.print(), output.exit.code())
+}
+
+/// The exit code, unless the result could not be written. A reader that has
+/// gone away is no error.
+fn ended(written: io::Result<()>, code: u8) -> ExitCode {
+    match written {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            // If there is no standard error either, the exit code must do.
+            let _ = writeln!(io::stderr(), "error: can't write the result: {error}");
+            ExitCode::from(Exit::Usage.code())
+        }
+        _ => ExitCode::from(code),
     }
 }

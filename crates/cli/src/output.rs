@@ -1,5 +1,6 @@
 //! Where results go.
 
+use std::error::Error;
 use std::io::{self, Write};
 
 use serde::Serialize;
@@ -28,61 +29,77 @@ impl Output {
         }
     }
 
-    /// One line of JSON.
+    /// One line of JSON with the name and version of its format.
     ///
     /// # Errors
     /// The value can't be written as JSON.
-    pub fn json(value: &impl Serialize, exit: Exit) -> Result<Self, Failure> {
-        let mut text = serde_json::to_string(value)?;
+    pub fn json(format: &'static str, value: &impl Serialize, exit: Exit) -> Result<Self, Failure> {
+        let mut text = serde_json::to_string(&Document { format, value })?;
         text.push('\n');
         Ok(Self::text(text, exit))
     }
 
-    /// Prints it. A reader that has gone away is no error.
+    /// Prints it.
     ///
     /// # Errors
-    /// The standard output can't be written for another reason.
+    /// The standard output can't be written.
     pub fn print(&self) -> io::Result<()> {
         for note in &self.notes {
             // A missing standard error must not end a command.
             let _ = writeln!(io::stderr(), "{note}");
         }
         let mut out = io::stdout().lock();
-        match out
-            .write_all(self.text.as_bytes())
-            .and_then(|()| out.flush())
-        {
-            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
-            _ => Ok(()),
-        }
+        out.write_all(self.text.as_bytes())?;
+        out.flush()
     }
+}
+
+/// An object with the key `format` before its own.
+#[derive(Debug, Serialize)]
+struct Document<'a, T> {
+    format: &'static str,
+    #[serde(flatten)]
+    value: &'a T,
 }
 
 /// An error as JSON.
 #[derive(Debug, Serialize)]
 struct Failed<'a> {
+    kind: &'static str,
     error: &'a str,
     exit: u8,
 }
 
 impl Failure {
+    /// The message, and those of the errors behind it.
+    #[must_use]
+    pub fn message(&self) -> String {
+        let mut text = self.to_string();
+        let mut behind = self.source();
+        while let Some(error) = behind {
+            text.push_str(": ");
+            text.push_str(&error.to_string());
+            behind = error.source();
+        }
+        text
+    }
+
     /// What is printed instead of a result: the message on the standard
     /// error, and an object with it on the standard output if JSON is wanted.
     #[must_use]
     pub fn output(&self, json: bool) -> Output {
-        let message = self.to_string();
+        let message = self.message();
+        let exit = self.exit();
         let failed = Failed {
+            kind: exit.name(),
             error: &message,
-            exit: self.exit().code(),
+            exit: exit.code(),
         };
-        let text = json
-            .then(|| serde_json::to_string(&failed).ok())
+        let mut output = json
+            .then(|| Output::json("mooncake-pd-error/1", &failed, exit).ok())
             .flatten()
-            .map_or_else(String::new, |text| format!("{text}\n"));
-        Output {
-            text,
-            notes: vec![format!("error: {message}")],
-            exit: self.exit(),
-        }
+            .unwrap_or_else(|| Output::text(String::new(), exit));
+        output.notes = vec![format!("error: {message}")];
+        output
     }
 }

@@ -9,6 +9,7 @@ use mooncake_pd_rdma::{
     Engine, Fabric, HostMemory, Operation, Patience, Registered, RegistrationPlan, bind, transfer,
 };
 
+use crate::engine_failure::EngineFailure;
 use crate::failure::Failure;
 use crate::meter::Meter;
 use crate::room;
@@ -44,8 +45,8 @@ impl<'a> Sides<'a> {
         meter: &Meter,
     ) -> Result<Self, Failure> {
         room::check(source, destination)?;
-        let from = HostMemory::of_layout(source).map_err(engine)?;
-        let to = HostMemory::of_layout(destination).map_err(engine)?;
+        let from = HostMemory::of_layout(source)?;
+        let to = HostMemory::of_layout(destination)?;
         meter.stage("fill");
         fill_side(Side::Prefill, &from, meter);
         fill_side(Side::Decode, &to, meter);
@@ -77,40 +78,37 @@ impl<'a> Sides<'a> {
         &self,
         copies: impl IntoIterator<Item = Copy>,
         meter: &Meter,
-    ) -> Result<Moved, Failure> {
+    ) -> Result<Moved, EngineFailure> {
         const DECODE: &str = "decode";
         meter.stage("move");
         let [source, destination] = self.layouts;
         let fabric = Fabric::new();
-        let prefill = fabric.attach("prefill").map_err(engine)?;
-        let decode = fabric.attach(DECODE).map_err(engine)?;
+        let prefill = fabric.attach("prefill")?;
+        let decode = fabric.attach(DECODE)?;
         let limits = prefill.capabilities().registration();
-        let plan = |layout| RegistrationPlan::of_layout(layout, limits).map_err(engine);
-        let local = Registered::new(&prefill, &plan(source)?, |id| self.source().buffer(id))
-            .map_err(engine)?;
+        let plan = |layout| RegistrationPlan::of_layout(layout, limits);
+        let local = Registered::new(&prefill, &plan(source)?, |id| self.source().buffer(id))?;
         let remote = Registered::new(&decode, &plan(destination)?, |id| {
             self.destination().buffer(id)
-        })
-        .map_err(engine)?;
+        })?;
         let batch = bind(
             copies,
             Operation::Write,
             local.regions(),
             remote.regions(),
             prefill.capabilities().submission(),
-        )
-        .map_err(engine)?;
-        let peer = prefill.open(DECODE).map_err(engine)?;
+        )?;
+        let peer = prefill.open(DECODE)?;
         let mut counted = 0_u64;
         let start = Instant::now();
         let moved = transfer(&prefill, &peer, &batch, Patience::default(), |moved| {
             meter.add(moved.bytes().saturating_sub(counted));
             counted = moved.bytes();
         })
-        .map_err(engine)?;
+        .map_err(Box::new)?;
         let took = start.elapsed();
-        local.release(&prefill).map_err(engine)?;
-        remote.release(&decode).map_err(engine)?;
+        local.release(&prefill)?;
+        remote.release(&decode)?;
         Ok(Moved {
             descriptors: moved.descriptors(),
             bytes: moved.bytes(),
@@ -148,10 +146,6 @@ pub fn work(source: &CacheLayout, destination: &CacheLayout, moved: u64) -> u64 
         .saturating_add(room::bytes(destination))
         .saturating_mul(2)
         .saturating_add(moved)
-}
-
-fn engine(error: impl std::fmt::Display) -> Failure {
-    Failure::Engine(error.to_string())
 }
 
 fn fill_side(side: Side, memory: &HostMemory, meter: &Meter) {

@@ -247,7 +247,11 @@ fn a_plan_lists_its_descriptors() {
     // 25 blocks of 16 KiB in 32 layers.
     assert_eq!(bytes, 25 * 16_384 * 32);
     assert_eq!(json["bytes"], bytes);
-    assert_eq!(json["contract"], "payload-only");
+    assert_eq!(json["format"], "mooncake-pd-plan/1");
+    assert_eq!(
+        json["contract"],
+        serde_json::json!({"kind": "payload_only"})
+    );
     assert_eq!(json["bounds"], "proved");
     assert_eq!(json["unfilled"], serde_json::json!([]));
     assert_eq!(json["refused"], serde_json::json!([]));
@@ -280,7 +284,8 @@ fn c46_one_bad_request_does_not_stop_the_others() {
         assert_eq!(refused.as_array().unwrap().len(), 1, "{refused}");
         assert_eq!(refused[0]["request"], 0);
         assert_eq!(refused[0]["id"], "bad");
-        assert!(refused[0]["reason"].as_str().unwrap().contains("4000"));
+        assert_eq!(refused[0]["reason"], "entry");
+        assert!(refused[0]["message"].as_str().unwrap().contains("4000"));
     }
 }
 
@@ -345,6 +350,148 @@ fn bundled_examples_refuse_blocks_too_few_for_their_requests() {
     assert_eq!(json["transfers"].as_array().unwrap().len(), 2);
     assert_eq!(json["transfers"][0]["verified_bytes"], 0);
     assert!(ended.err.contains("is outside 0..15"), "{}", ended.err);
+    assert!(json["transfers"][0]["transfer_ns"].is_null());
+    let text = run(&["transfer", "--blocks", "15,15"]).out;
+    let closing = "every request was refused, nothing was moved";
+    assert!(text.lines().any(|line| line == closing), "{text}");
+    assert!(!text.contains("moved in"), "{text}");
+}
+
+#[test]
+fn a_plan_without_copies_has_no_time_per_descriptor() {
+    // A state group would be asked for; nothing of this one is on the source.
+    let nothing = request(0, 6);
+    let args = [
+        "plan",
+        &llama(""),
+        &llama(".consumer"),
+        "--request",
+        "-",
+        "--time",
+        "2",
+    ];
+    let text = run_with(&args, &nothing);
+    assert_eq!(text.code, 0, "{}", text.err);
+    let closing = "nothing to plan, no time per descriptor";
+    assert_eq!(text.out.lines().last(), Some(closing));
+    let json = run_with(&[&args[..], &["--json"]].concat(), &nothing).json();
+    assert_eq!(json["ns_per_descriptor"], Value::Null);
+    assert!(json["ns"].is_u64());
+    assert_eq!(json["descriptors"], serde_json::json!([]));
+    assert_eq!(json["unfilled"][0]["reason"], "source_null");
+    let message = "the source has a placeholder there";
+    assert_eq!(json["unfilled"][0]["message"], message);
+}
+
+#[test]
+fn a_transfer_without_copies_verifies_and_does_not_claim_to_have_moved() {
+    let args = [
+        "transfer",
+        &llama(""),
+        &llama(".consumer"),
+        "--request",
+        "-",
+        "--blocks",
+        "8,9",
+    ];
+    let ended = run_with(&args, &request(0, 6));
+    assert_eq!(ended.code, 0, "{}", ended.err);
+    let verified = "nothing to move, 8,912,896 bytes of both sides verified: ok";
+    assert!(ended.out.contains(verified), "{}", ended.out);
+}
+
+#[test]
+fn a_contract_is_written_for_machines() {
+    let args = [
+        "plan",
+        &llama(""),
+        &llama(".consumer"),
+        "--request",
+        "-",
+        "--contract",
+        "bridge-dead=7",
+        "--json",
+    ];
+    let json = run_with(&args, &request(5, 6)).json();
+    let contract = serde_json::json!({"kind": "bridge_dead", "max_gap": 7});
+    assert_eq!(json["contract"], contract);
+}
+
+#[test]
+fn a_gap_that_no_gap_can_have_is_named_with_the_longest() {
+    for gap in ["9999999999999999999", "4611686018427387904", "0", "x", "-1"] {
+        let contract = format!("bridge-dead={gap}");
+        let ended = run(&["transfer", "--contract", &contract]);
+        assert_eq!(ended.code, 2);
+        let message =
+            format!("MAXGAP is {gap:?}, not a number of bytes from 1 to 4611686018427387903");
+        assert!(ended.err.contains(&message), "{}", ended.err);
+    }
+    let ended = run(&["transfer", "--contract", "all"]);
+    assert_eq!(ended.code, 2);
+    assert!(
+        ended.err.contains("\"all\" is not `payload-only`"),
+        "{}",
+        ended.err
+    );
+}
+
+#[test]
+fn a_tag_that_one_side_does_not_state_is_not_quoted() {
+    let manifest = |revision: &str| {
+        let file = llama("");
+        let text = run(&["inspect", &file, "--manifest"]).out;
+        let mut json: Value = serde_json::from_str(&text).unwrap();
+        json["content"]["model_revision"] = revision.into();
+        json.to_string()
+    };
+    let stated = std::env::temp_dir().join(format!("mooncake-pd-{}.json", std::process::id()));
+    std::fs::write(&stated, manifest("llama@1")).unwrap();
+    let stated_name = stated.to_str().unwrap();
+    let silent = manifest("");
+    for (args, message) in [
+        (
+            ["diff", "-", stated_name],
+            "the source does not state its model revision, the destination's is `llama@1`",
+        ),
+        (
+            ["diff", stated_name, "-"],
+            "the destination does not state its model revision, the source's is `llama@1`",
+        ),
+    ] {
+        let ended = run_with(&args, &silent);
+        assert_eq!(ended.code, 0, "{}", ended.err);
+        assert_eq!(ended.out, format!("note: content: {message}\ncompatible\n"));
+    }
+    std::fs::remove_file(stated).unwrap();
+}
+
+#[test]
+fn help_names_every_exit_code() {
+    let help = run(&["--help"]).out;
+    for code in ["0  ok", "1  ver", "2  usage", "3  inv", "4  inc", "5  int"] {
+        assert!(
+            help.lines().any(|line| line.starts_with(code)),
+            "{code}: {help}"
+        );
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn exit_2_for_a_result_that_can_not_be_written() {
+    let layout = llama("");
+    for args in [&["inspect", &layout][..], &["--help"]] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full");
+        let ended = Command::new(env!("CARGO_BIN_EXE_mooncake-pd"))
+            .args(args)
+            .stdout(full.unwrap())
+            .output()
+            .unwrap();
+        let err = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(2), "{args:?}: {err}");
+        assert!(err.starts_with("error: can't write the result: "), "{err}");
+    }
 }
 
 #[test]

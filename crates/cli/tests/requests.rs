@@ -1,6 +1,10 @@
 //! Request files of every format, and what is wrong with bad ones.
 
-#![expect(clippy::panic, reason = "a test may fail by panic")]
+#![expect(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test may fail by panic"
+)]
 
 use std::path::PathBuf;
 use std::{fs, iter};
@@ -141,6 +145,115 @@ fn our_own_format_keeps_nulls_and_positions() {
             case: "x".to_owned()
         }
     );
+}
+
+fn error(name: &str, text: &str) -> String {
+    parse(&name.parse().unwrap(), text).unwrap_err().to_string()
+}
+
+#[test]
+fn a_wrong_value_of_our_own_format_is_named_with_its_line_and_column() {
+    let file = |tail: &str| {
+        format!("{{\"format\":\"mooncake-pd-request/1\",\n\"requests\":[{{\"id\":\"a\",{tail}")
+    };
+    assert_eq!(
+        error("r.json", &file("\"computed_tokens\":-3}]}")),
+        "r.json: invalid value: integer `-3`, expected u64 at line 2 column 42"
+    );
+    assert_eq!(
+        error("r.json", &file("\"id\":\"b\",\"groups\":[]}]}")),
+        "r.json: duplicate field `id` at line 2 column 26"
+    );
+    let twice = r#"{"format":"mooncake-pd-request/1","format":"x","requests":[]}"#;
+    let message = error("r.json", twice);
+    assert!(
+        message.contains("duplicate field `format` at line 1"),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_key_twice_is_refused_in_recorded_files_too() {
+    let text =
+        "{\"format\":\"vllm-mooncake-oracle/1\",\n\"cases\":[{\"case\":\"a\",\"case\":\"b\"}]}";
+    assert_eq!(
+        error("f.json#a", text),
+        "f.json: duplicate field `case` at line 2 column 27"
+    );
+}
+
+#[test]
+fn a_file_without_requests_is_an_error() {
+    for text in [
+        r#"{"format":"mooncake-pd-request/1","requests":[]}"#,
+        r#"{"format":"vllm-mooncake-oracle/1","cases":[{"case":"a","requests":[]}]}"#,
+    ] {
+        let name = if text.contains("oracle") { "f#a" } else { "f" };
+        let message = error(name, text);
+        assert_eq!(
+            message,
+            "f: `requests` is empty, 1 request or more is needed"
+        );
+    }
+}
+
+#[test]
+fn a_wrong_value_of_a_case_is_named_with_its_place() {
+    let oracle = |request: &str| {
+        format!(
+            r#"{{"format":"vllm-mooncake-oracle/1","cases":[{{"case":"a","requests":[{request}]}}]}}"#
+        )
+    };
+    let lists = |lists: &str| oracle(&format!(r#"{{"req_id":"r",{lists}}}"#));
+    for (text, message) in [
+        (oracle("{}"), "`requests[0].req_id` is absent, not a text"),
+        (
+            lists(r#""producer_block_ids":7"#),
+            "`requests[0].producer_block_ids` is 7, not a list",
+        ),
+        (
+            lists(r#""producer_block_ids":[[1],[2,3,-4]],"consumer_block_ids":[[],[]]"#),
+            "`requests[0].producer_block_ids[1][2]` is -4, not an id",
+        ),
+        (
+            lists(r#""producer_block_ids":[[1],[2]],"consumer_block_ids":[[1]]"#),
+            "requests[0] has lists of 2 producer and 1 consumer groups",
+        ),
+    ] {
+        assert_eq!(error("f#a", &text), format!("f: case \"a\": {message}"));
+    }
+    assert_eq!(
+        error("f", r#"{"format":"mooncake-pd-request/2"}"#),
+        "f: `format` is \"mooncake-pd-request/2\", not one of mooncake-pd-request/1, \
+         vllm-mooncake-oracle/1, sglang-pd-layout-facts/1"
+    );
+}
+
+#[test]
+fn a_path_with_a_hash_can_be_given() {
+    let folder = std::env::temp_dir().join(format!("mooncake-pd-#{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("a#b.json");
+    fs::write(&file, "{}").unwrap();
+    let path = file.to_str().unwrap();
+    let name = |text: &str| text.parse::<RequestName>().unwrap();
+    assert_eq!(name(path).file, path);
+    assert_eq!(name(path).case, None);
+    for case in ["one", "one#two", ""] {
+        let named = name(&format!("{path}#{case}"));
+        assert_eq!(
+            (named.file.as_str(), named.case.as_deref()),
+            (path, Some(case))
+        );
+    }
+    // Where there is no such file, the last one cuts.
+    let missing = name("no#where#case");
+    assert_eq!(
+        (missing.file.as_str(), missing.case.as_deref()),
+        ("no#where", Some("case"))
+    );
+    assert_eq!(name("-#a").file, "-");
+    fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]

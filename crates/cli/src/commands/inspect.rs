@@ -82,7 +82,7 @@ pub fn inspect(args: &InspectArgs, json: bool) -> Result<Output, Failure> {
     }
     let report = report(layout);
     if json {
-        return Output::json(&report, Exit::Ok);
+        return Output::json("mooncake-pd-inspect/1", &report, Exit::Ok);
     }
     Ok(Output::text(report.to_string(), Exit::Ok))
 }

@@ -2,11 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use mooncake_pd_plan::{BoundsGrade, Pairing, Plan};
+use mooncake_pd_plan::{Pairing, Plan};
 use serde::Serialize;
 
-use crate::args::{ContractArg, PlanArgs};
+use crate::args::PlanArgs;
 use crate::batch::{Batch, Planned, Refusal};
+use crate::contract::{BoundsReport, ContractReport};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::pair::Pair;
@@ -21,20 +22,19 @@ struct Unfilled {
     group: u32,
     position: u64,
     destination: u32,
-    reason: String,
+    reason: &'static str,
+    message: String,
 }
 
 #[derive(Serialize)]
 struct Report {
-    contract: String,
-    bounds: &'static str,
+    contract: ContractReport,
+    bounds: BoundsReport,
     bytes: u64,
     payload_bytes: u64,
     unfilled: Vec<Unfilled>,
     refused: Vec<Refusal>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     ns_per_descriptor: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     ns: Option<u64>,
     descriptors: Vec<Descriptor>,
 }
@@ -57,20 +57,16 @@ pub fn plan(args: &PlanArgs, json: bool) -> Result<Output, Failure> {
         shortest = Some(shortest.map_or(took, |least: Duration| least.min(took)));
     }
     let mut output = if json {
-        Output::json(&report(&planned, shortest), planned.exit())?
+        Output::json(
+            "mooncake-pd-plan/1",
+            &report(&planned, shortest),
+            planned.exit(),
+        )?
     } else {
         Output::text(explain(&planned, shortest), planned.exit())
     };
-    output.notes = planned.refused.iter().map(refusal).collect();
+    output.notes = planned.refused.iter().map(Refusal::to_string).collect();
     Ok(output)
-}
-
-/// A refusal in a line.
-pub(super) fn refusal(refused: &Refusal) -> String {
-    format!(
-        "refused: request {} ({}): {}",
-        refused.request, refused.id, refused.reason
-    )
 }
 
 /// Unfilled blocks with the indices that their requests have in the file.
@@ -88,7 +84,8 @@ fn unfilled(planned: &Planned) -> Vec<Unfilled> {
             group: unfilled.group.get(),
             position: unfilled.position,
             destination: unfilled.destination,
-            reason: unfilled.reason.to_string(),
+            reason: unfilled.reason.name(),
+            message: unfilled.reason.to_string(),
         })
         .collect()
 }
@@ -96,16 +93,13 @@ fn unfilled(planned: &Planned) -> Vec<Unfilled> {
 fn report(planned: &Planned, shortest: Option<Duration>) -> Report {
     let plan = &planned.plan;
     Report {
-        contract: ContractArg(plan.contract()).to_string(),
-        bounds: match plan.bounds() {
-            BoundsGrade::Proved => "proved",
-            BoundsGrade::PeerAsserted => "peer-asserted",
-        },
+        contract: plan.contract().into(),
+        bounds: plan.bounds().into(),
         bytes: plan.bytes(),
         payload_bytes: plan.payload_bytes(),
         unfilled: unfilled(planned),
         refused: planned.refused.clone(),
-        ns_per_descriptor: shortest.map(|took| per_descriptor(plan, took)),
+        ns_per_descriptor: shortest.and_then(|took| per_descriptor(plan, took)),
         ns: shortest.map(nanoseconds),
         descriptors: plan
             .copies()
@@ -124,13 +118,15 @@ fn report(planned: &Planned, shortest: Option<Duration>) -> Report {
 
 fn explain(planned: &Planned, shortest: Option<Duration>) -> String {
     let text = planned.plan.explain();
-    match shortest {
-        None => text,
-        Some(took) => format!(
-            "{text}planned in {} ns, {:.2} ns per descriptor\n",
-            nanoseconds(took),
-            per_descriptor(&planned.plan, took)
-        ),
+    let Some(took) = shortest else {
+        return text;
+    };
+    match per_descriptor(&planned.plan, took) {
+        None => format!("{text}nothing to plan, no time per descriptor\n"),
+        Some(each) => {
+            let all = nanoseconds(took);
+            format!("{text}planned in {all} ns, {each:.2} ns per descriptor\n")
+        }
     }
 }
 
@@ -138,8 +134,8 @@ fn nanoseconds(took: Duration) -> u64 {
     u64::try_from(took.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Nanoseconds for each descriptor; of an empty plan, for all of it.
-fn per_descriptor(plan: &Plan, took: Duration) -> f64 {
-    let descriptors = u32::try_from(plan.descriptors()).unwrap_or(u32::MAX).max(1);
-    took.as_secs_f64() * 1e9 / f64::from(descriptors)
+/// Nanoseconds for each descriptor; a plan without any has none.
+fn per_descriptor(plan: &Plan, took: Duration) -> Option<f64> {
+    let descriptors = u32::try_from(plan.descriptors()).unwrap_or(u32::MAX);
+    (descriptors > 0).then(|| took.as_secs_f64() * 1e9 / f64::from(descriptors))
 }

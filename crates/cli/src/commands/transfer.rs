@@ -4,10 +4,9 @@ use std::time::{Duration, Instant};
 
 use mooncake_pd_plan::{Contract, Copy, Pairing};
 
-use super::plan::refusal;
 use super::transfer_report::{Report, Reports};
 use crate::args::TransferArgs;
-use crate::batch::{Batch, Planned};
+use crate::batch::{Batch, Planned, Refusal};
 use crate::bundled;
 use crate::failure::{Exit, Failure};
 use crate::meter::Meter;
@@ -45,11 +44,11 @@ pub fn transfer(args: &TransferArgs, json: bool) -> Result<Output, Failure> {
         reports.push(verified(name, pair, &planned, took, planned.plan.copies())?);
     }
     let mut output = if json {
-        Output::json(&reports, reports.exit())?
+        Output::json("mooncake-pd-transfer/1", &reports, reports.exit())?
     } else {
         Output::text(reports.to_string(), reports.exit())
     };
-    output.notes = reports.refused().map(refusal).collect();
+    output.notes = reports.refused().map(Refusal::to_string).collect();
     Ok(output)
 }
 

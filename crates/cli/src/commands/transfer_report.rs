@@ -7,8 +7,8 @@ use std::time::Duration;
 use mooncake_pd_layout::CacheLayout;
 use serde::Serialize;
 
-use crate::args::ContractArg;
 use crate::batch::{Planned, Refusal};
+use crate::contract::ContractReport;
 use crate::failure::Exit;
 use crate::number::count;
 use crate::sides::Moved;
@@ -86,7 +86,7 @@ pub struct Report {
     exit: Exit,
     name: String,
     verdict: &'static str,
-    contract: String,
+    contract: ContractReport,
     groups: Vec<GroupReport>,
     blocks: u64,
     descriptors: u64,
@@ -95,8 +95,9 @@ pub struct Report {
     unfilled: u64,
     refused: Vec<Refusal>,
     plan_ns: u64,
-    transfer_ns: u64,
-    gigabytes_per_second: f64,
+    /// Absent if nothing was to move.
+    transfer_ns: Option<u64>,
+    gigabytes_per_second: Option<f64>,
     verified_bytes: u64,
     wrong_bytes: u64,
     mismatches: Vec<MismatchReport>,
@@ -126,7 +127,7 @@ impl Report {
             exit,
             name: name.to_owned(),
             verdict: verdict(exit),
-            contract: ContractArg(planned.plan.contract()).to_string(),
+            contract: planned.plan.contract().into(),
             blocks: total(|group| group.blocks),
             descriptors: moved.descriptors,
             bytes: moved.bytes,
@@ -135,12 +136,9 @@ impl Report {
             unfilled: count(planned.plan.unfilled().len()),
             refused: planned.refused.clone(),
             plan_ns: nanoseconds(plan_took),
-            transfer_ns: nanoseconds(moved.took),
-            gigabytes_per_second: if seconds > 0.0 {
-                approximate(moved.bytes) / seconds / 1e9
-            } else {
-                0.0
-            },
+            transfer_ns: (moved.bytes > 0).then(|| nanoseconds(moved.took)),
+            gigabytes_per_second: (moved.bytes > 0 && seconds > 0.0)
+                .then(|| approximate(moved.bytes) / seconds / 1e9),
             verified_bytes: outcome.bytes,
             wrong_bytes: outcome.wrong,
             mismatches: outcome
@@ -199,15 +197,20 @@ impl fmt::Display for Report {
             let unfilled = number(self.unfilled);
             writeln!(f, "{unfilled} listed blocks have nothing to be filled with")?;
         }
-        writeln!(
-            f,
-            "planned in {:.3} ms, moved in {:.3} ms ({:.2} GB/s), {} bytes of both sides verified: {}",
-            approximate(self.plan_ns) / 1e6,
-            approximate(self.transfer_ns) / 1e6,
-            self.gigabytes_per_second,
-            number(self.verified_bytes),
-            self.verdict,
-        )?;
+        if self.exit == Exit::Invalid {
+            return writeln!(f, "every request was refused, nothing was moved");
+        }
+        write!(f, "planned in {:.3} ms, ", milliseconds(self.plan_ns))?;
+        match (self.transfer_ns, self.gigabytes_per_second) {
+            (Some(took), Some(rate)) => {
+                let took = milliseconds(took);
+                write!(f, "moved in {took:.3} ms ({rate:.2} GB/s)")?;
+            }
+            _ => write!(f, "nothing to move")?,
+        }
+        let verified = number(self.verified_bytes);
+        let verdict = self.verdict;
+        writeln!(f, ", {verified} bytes of both sides verified: {verdict}")?;
         if self.wrong_bytes > 0 {
             writeln!(f, "{} wrong bytes", number(self.wrong_bytes))?;
         }
@@ -269,7 +272,7 @@ const fn verdict(exit: Exit) -> &'static str {
     match exit {
         Exit::Ok => "ok",
         Exit::Invalid => "refused",
-        Exit::Unverified | Exit::Usage | Exit::Incompatible => "failed",
+        Exit::Unverified | Exit::Usage | Exit::Incompatible | Exit::Internal => "failed",
     }
 }
 
@@ -297,6 +300,10 @@ fn groups(destination: &CacheLayout, planned: &Planned) -> Vec<GroupReport> {
 
 fn nanoseconds(took: Duration) -> u64 {
     u64::try_from(took.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn milliseconds(nanoseconds: u64) -> f64 {
+    approximate(nanoseconds) / 1e6
 }
 
 /// A number for a rate, where the last digits don't matter.

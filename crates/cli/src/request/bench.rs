@@ -27,7 +27,7 @@ pub(super) type Row = (RawRequest, (u64, u64));
 ///
 /// A state model computes one token less than its prompt: the last one is
 /// computed by the decode side.
-pub(super) fn request(case: Case<'_>) -> Result<Option<Row>, RequestFileError> {
+pub(super) fn request(case: &Case<'_>) -> Result<Option<Row>, RequestFileError> {
     let Some((model, name)) = case.name.rsplit_once('/') else {
         return Ok(None);
     };
@@ -39,15 +39,9 @@ pub(super) fn request(case: Case<'_>) -> Result<Option<Row>, RequestFileError> {
     };
     let row = case.with(row);
     let states = row.list("group_is_mamba")?;
-    let state = states.iter().any(|flag| flag.as_bool() == Some(true));
+    let state = states.iter().any(|flag| flag.value.as_bool() == Some(true));
     let prompt = row.number("prompt_tokens")?;
-    let side = |key: &'static str| {
-        let value = row
-            .value
-            .get(key)
-            .ok_or_else(|| row.missing(key, "object"))?;
-        row.with(value).number("num_blocks")
-    };
+    let side = |key| row.at(key, "an object")?.number("num_blocks");
     let request = RawRequest {
         id: case.name.to_owned(),
         computed_tokens: Some(prompt.saturating_sub(u64::from(state))),

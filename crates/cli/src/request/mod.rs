@@ -8,7 +8,8 @@ mod name;
 mod oracle;
 mod parse;
 mod sglang;
+mod strict;
 
-pub use error::RequestFileError;
+pub use error::{Found, RequestFileError};
 pub use name::RequestName;
 pub use parse::{Requests, parse};

@@ -14,7 +14,7 @@ pub(super) fn names(file: &Value) -> Vec<String> {
 /// The requests of a case. The computed tokens are the consumer's cached
 /// prefix and what it asked for; where they aren't recorded the lists are
 /// aligned at their ends, as vLLM does it.
-pub(super) fn requests(case: Case<'_>) -> Result<Vec<RawRequest>, RequestFileError> {
+pub(super) fn requests(case: &Case<'_>) -> Result<Vec<RawRequest>, RequestFileError> {
     let number = |key| case.value.get(key).and_then(Value::as_u64);
     let computed_tokens = number("consumer_prefix_hit")
         .zip(number("num_external_tokens"))
@@ -22,16 +22,11 @@ pub(super) fn requests(case: Case<'_>) -> Result<Vec<RawRequest>, RequestFileErr
     case.list("requests")?
         .iter()
         .map(|request| {
-            let inner = case.with(request);
             Ok(RawRequest {
-                id: request
-                    .get("req_id")
-                    .and_then(Value::as_str)
-                    .ok_or_else(|| inner.missing("req_id", "text"))?
-                    .to_owned(),
+                id: request.text("req_id")?.to_owned(),
                 computed_tokens,
                 tail_aligned: computed_tokens.is_none(),
-                groups: inner.vllm_tables()?,
+                groups: request.vllm_tables()?,
             })
         })
         .collect()

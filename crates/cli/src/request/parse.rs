@@ -1,11 +1,13 @@
 //! From the text of a request file to requests.
 
 use mooncake_pd_plan::{REQUEST_FORMAT, RawRequest, RawRequests};
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::case::Case;
-use super::error::RequestFileError;
+use super::error::{Found, RequestFileError};
 use super::name::RequestName;
+use super::strict::Strict;
 use super::{bench, oracle, sglang};
 
 /// What a request file asks for.
@@ -18,6 +20,21 @@ pub struct Requests {
     pub blocks: Option<(u64, u64)>,
 }
 
+const ORACLE: &str = "vllm-mooncake-oracle/1";
+const SGLANG: &str = "sglang-pd-layout-facts/1";
+const FORMATS: &[&str] = &[REQUEST_FORMAT, ORACLE, SGLANG];
+
+/// What a file says it is.
+#[derive(Deserialize)]
+#[serde(expecting = "a request file, an object with `format`")]
+struct Head {
+    #[serde(default)]
+    format: Option<Value>,
+    /// The key in `SGLang`'s reports.
+    #[serde(default)]
+    schema: Option<Value>,
+}
+
 /// Reads the text of a request file of any known format.
 ///
 /// # Errors
@@ -25,43 +42,57 @@ pub struct Requests {
 /// case comes with the list of known ones.
 pub fn parse(name: &RequestName, text: &str) -> Result<Requests, RequestFileError> {
     let file = name.file.as_str();
-    let json = |error: serde_json::Error| RequestFileError::Json {
-        file: file.to_owned(),
-        reason: error.to_string(),
-    };
-    let value: Value = serde_json::from_str(text).map_err(json)?;
-    let format = value
-        .get("format")
-        .or_else(|| value.get("schema"))
-        .and_then(Value::as_str);
-    let (requests, blocks) = match format {
-        Some(REQUEST_FORMAT) => {
+    let head: Head = json(file, text)?;
+    let format = head.format.or(head.schema);
+    let (requests, blocks) = match (&format, format.as_ref().and_then(Value::as_str)) {
+        (_, Some(REQUEST_FORMAT)) => {
             if let Some(case) = &name.case {
                 return Err(RequestFileError::NotACase {
                     file: file.to_owned(),
                     case: case.clone(),
                 });
             }
-            let read: RawRequests = serde_json::from_value(value).map_err(json)?;
+            let read: RawRequests = json(file, text)?;
             (read.requests, None)
         }
-        Some("vllm-mooncake-oracle/1") => {
+        (_, Some(ORACLE)) => {
+            let Strict(value) = json(file, text)?;
             let case = find(name, &value, "case", &oracle::names(&value))?;
-            (oracle::requests(case)?, None)
+            (oracle::requests(&case)?, None)
         }
-        Some("sglang-pd-layout-facts/1") => {
+        (_, Some(SGLANG)) => {
+            let Strict(value) = json(file, text)?;
             let case = find(name, &value, "label", &sglang::names(&value))?;
-            (vec![sglang::request(case)?], None)
+            (vec![sglang::request(&case)?], None)
         }
-        Some(other) => {
-            return Err(RequestFileError::Format {
-                file: file.to_owned(),
-                found: other.to_owned(),
-            });
+        (None, _) => {
+            let Strict(value) = json(file, text)?;
+            from_bench(name, &value)?
         }
-        None => from_bench(name, &value)?,
+        (found, _) => return Err(format_error(file, found.as_ref())),
     };
+    if requests.is_empty() {
+        return Err(RequestFileError::Empty {
+            file: file.to_owned(),
+        });
+    }
     Ok(Requests { requests, blocks })
+}
+
+/// Straight from the text, so that errors come with line and column.
+fn json<'a, T: Deserialize<'a>>(file: &str, text: &'a str) -> Result<T, RequestFileError> {
+    serde_json::from_str(text).map_err(|error| RequestFileError::Json {
+        file: file.to_owned(),
+        reason: error.to_string(),
+    })
+}
+
+fn format_error(file: &str, found: Option<&Value>) -> RequestFileError {
+    RequestFileError::Format {
+        file: file.to_owned(),
+        found: Found::new(found),
+        known: FORMATS,
+    }
 }
 
 type Read = (Vec<RawRequest>, Option<(u64, u64)>);
@@ -70,18 +101,16 @@ type Read = (Vec<RawRequest>, Option<(u64, u64)>);
 fn from_bench(name: &RequestName, value: &Value) -> Result<Read, RequestFileError> {
     let known = value.as_object().map(bench::names).unwrap_or_default();
     if known.is_empty() {
-        return Err(RequestFileError::Format {
-            file: name.file.clone(),
-            found: String::new(),
-        });
+        return Err(format_error(&name.file, None));
     }
     let wanted = wanted(name, &known)?;
     let case = Case {
         file: &name.file,
         name: wanted,
         value,
+        place: String::new(),
     };
-    let (request, blocks) = bench::request(case)?.ok_or_else(|| unknown(name, wanted, &known))?;
+    let (request, blocks) = bench::request(&case)?.ok_or_else(|| unknown(name, wanted, &known))?;
     Ok((vec![request], Some(blocks)))
 }
 
@@ -117,6 +146,7 @@ fn find<'a>(
         file: &name.file,
         name: case,
         value: found,
+        place: String::new(),
     })
 }
 

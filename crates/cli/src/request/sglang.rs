@@ -15,7 +15,7 @@ pub(super) fn names(file: &Value) -> Vec<String> {
 
 /// The request of a case: the pages of its chunks one after the other, and
 /// the state indices sent with the last one.
-pub(super) fn request(case: Case<'_>) -> Result<RawRequest, RequestFileError> {
+pub(super) fn request(case: &Case<'_>) -> Result<RawRequest, RequestFileError> {
     if case.name.contains("-> decode tp") {
         return Err(RequestFileError::UnequalTp {
             file: case.file.to_owned(),
@@ -26,34 +26,22 @@ pub(super) fn request(case: Case<'_>) -> Result<RawRequest, RequestFileError> {
     let mut destination = Vec::new();
     let mut states = Vec::new();
     for step in case.list("steps")? {
-        let inner = case.with(step);
-        match step.get("step").and_then(Value::as_str) {
+        match step.value.get("step").and_then(Value::as_str) {
             Some("kv") => {
-                let pages = |key| {
-                    let list = step
-                        .get(key)
-                        .ok_or_else(|| inner.missing(key, "list of ids"))?;
-                    inner.ids(key, list)
-                };
+                let pages = |key| step.at(key, "a list of ids")?.ids();
                 source.extend(pages("src_pages")?);
                 destination.extend(pages("dst_pages")?);
             }
             Some("state") => {
-                let from = inner.list("src_indices")?;
-                let to = inner.list("dst_indices")?;
+                let from = step.list("src_indices")?;
+                let to = step.list("dst_indices")?;
                 if from.len() != to.len() {
-                    return Err(RequestFileError::GroupCounts {
-                        file: case.file.to_owned(),
-                        case: case.name.to_owned(),
-                        producer: from.len(),
-                        consumer: to.len(),
-                    });
+                    return Err(step.group_counts(from.len(), to.len()));
                 }
-                let names = inner.list("components")?;
+                let names = step.list("components")?;
                 for (group, ((from, to), name)) in (1_u32..).zip(from.iter().zip(to).zip(names)) {
-                    let from = inner.ids("src_indices", from)?;
-                    let to = inner.ids("dst_indices", to)?;
-                    if name.as_str() != Some("dsa") {
+                    let (from, to) = (from.ids()?, to.ids()?);
+                    if name.value.as_str() != Some("dsa") {
                         states.push(tables(group, from, to));
                     } else if (&from, &to) != (&source, &destination) {
                         return Err(RequestFileError::IndexPages {

@@ -71,12 +71,18 @@ pub fn demand(
             let layers: Vec<_> = to
                 .range((group.group, "")..)
                 .take_while(|((id, _), _)| *id == group.group)
-                .filter_map(|(key, views)| Some((key.1, from.get(key)?, views)))
+                .filter_map(|(key, to)| {
+                    Some(Twins {
+                        layer: key.1,
+                        from: from.get(key)?,
+                        to,
+                    })
+                })
                 .collect();
             let blocks = out.blocks.entry(group.group).or_default();
             *blocks = blocks.saturating_add(crate::number::count(paired.len()));
             for &(_, source_id, destination_id) in &paired {
-                for &(layer, from, to) in &layers {
+                for layer in &layers {
                     let at = Row {
                         destination: 0,
                         destination_offset: 0,
@@ -87,7 +93,7 @@ pub fn demand(
                         group: group.group,
                         block: destination_id,
                     };
-                    layer_rows(layer, from, source_id, to, at, &mut out)?;
+                    layer.rows(source_id, at, &mut out)?;
                 }
             }
         }
@@ -109,26 +115,69 @@ fn by_layer(layout: &Layout) -> Layers<'_> {
     out
 }
 
-fn layer_rows(
-    layer: &str,
-    from: &[&View],
-    source_id: u64,
-    to: &[&View],
-    at: Row,
-    out: &mut Demand,
-) -> Result<(), WalkError> {
-    let names = sorted_names(from);
-    let unique = names.iter().zip(names.iter().skip(1)).all(|(a, b)| a != b);
-    if unique && names == sorted_names(to) {
-        for view in to {
-            for twin in from.iter().filter(|other| other.name == view.name) {
-                zip(layer, &[twin], source_id, &[view], at, out)?;
+/// The views of one layer on both sides.
+#[derive(Clone, Copy, Debug)]
+struct Twins<'a> {
+    layer: &'a str,
+    from: &'a [&'a View],
+    to: &'a [&'a View],
+}
+
+impl Twins<'_> {
+    /// The rows of one pair of blocks.
+    fn rows(self, source_id: u64, at: Row, out: &mut Demand) -> Result<(), WalkError> {
+        let names = sorted_names(self.from);
+        let unique = names.iter().zip(names.iter().skip(1)).all(|(a, b)| a != b);
+        if !unique || names != sorted_names(self.to) {
+            // Files that cut a layer differently: its bytes in the order of the file.
+            return self.zip(source_id, at, out);
+        }
+        for view in self.to {
+            for twin in self.from.iter().filter(|other| other.name == view.name) {
+                let (from, to) = (&[*twin], &[*view]);
+                Twins { from, to, ..self }.zip(source_id, at, out)?;
             }
         }
-        return Ok(());
+        Ok(())
     }
-    // Files that cut a layer differently: its bytes in the order of the file.
-    zip(layer, from, source_id, to, at, out)
+
+    /// Rows for the bytes of both sides in order.
+    fn zip(self, source_id: u64, at: Row, out: &mut Demand) -> Result<(), WalkError> {
+        let source = spans(self.from, source_id)?;
+        let destination = spans(self.to, at.block)?;
+        let (source_bytes, destination_bytes) = (bytes(&source), bytes(&destination));
+        if source_bytes != destination_bytes {
+            return Err(WalkError::Length {
+                group: at.group,
+                layer: self.layer.to_owned(),
+                source_bytes,
+                destination_bytes,
+            });
+        }
+        let demanded = out.bytes.entry(at.group).or_default();
+        *demanded = demanded.saturating_add(destination_bytes);
+        let (mut source, mut destination) = (source.into_iter(), destination.into_iter());
+        let (mut left, mut right) = (source.next(), destination.next());
+        while let (Some((source_allocation, s)), Some((destination_allocation, d))) = (left, right)
+        {
+            let len = s.len.min(d.len);
+            out.rows.push(Row {
+                destination: destination_allocation,
+                destination_offset: d.offset,
+                source: source_allocation,
+                source_offset: s.offset,
+                len,
+                ..at
+            });
+            left = rest(s, len)
+                .map(|span| (source_allocation, span))
+                .or_else(|| source.next());
+            right = rest(d, len)
+                .map(|span| (destination_allocation, span))
+                .or_else(|| destination.next());
+        }
+        Ok(())
+    }
 }
 
 fn sorted_names<'a>(views: &[&'a View]) -> Vec<&'a str> {
@@ -137,51 +186,10 @@ fn sorted_names<'a>(views: &[&'a View]) -> Vec<&'a str> {
     names
 }
 
-fn zip(
-    layer: &str,
-    from: &[&View],
-    source_id: u64,
-    to: &[&View],
-    at: Row,
-    out: &mut Demand,
-) -> Result<(), WalkError> {
-    let source = spans(from, source_id)?;
-    let destination = spans(to, at.block)?;
-    let total = |spans: &[(u32, Span)]| {
-        spans
-            .iter()
-            .fold(0_u64, |sum, (_, span)| sum.saturating_add(span.len))
-    };
-    if total(&source) != total(&destination) {
-        return Err(WalkError::Length {
-            group: at.group,
-            layer: layer.to_owned(),
-            source_bytes: total(&source),
-            destination_bytes: total(&destination),
-        });
-    }
-    let bytes = out.bytes.entry(at.group).or_default();
-    *bytes = bytes.saturating_add(total(&destination));
-    let (mut source, mut destination) = (source.into_iter(), destination.into_iter());
-    let (mut left, mut right) = (source.next(), destination.next());
-    while let (Some((source_allocation, s)), Some((destination_allocation, d))) = (left, right) {
-        let len = s.len.min(d.len);
-        out.rows.push(Row {
-            destination: destination_allocation,
-            destination_offset: d.offset,
-            source: source_allocation,
-            source_offset: s.offset,
-            len,
-            ..at
-        });
-        left = rest(s, len)
-            .map(|span| (source_allocation, span))
-            .or_else(|| source.next());
-        right = rest(d, len)
-            .map(|span| (destination_allocation, span))
-            .or_else(|| destination.next());
-    }
-    Ok(())
+fn bytes(spans: &[(u32, Span)]) -> u64 {
+    spans
+        .iter()
+        .fold(0, |sum, (_, span)| sum.saturating_add(span.len))
 }
 
 /// What is left of a span after its first `len` bytes.
