@@ -25,8 +25,9 @@ pub(crate) struct Claim {
 struct Ledger<'a> {
     side: Side,
     layout: &'a CacheLayout,
-    /// By pool and by group, over all admitted requests.
+    /// Over all admitted requests.
     pools: BTreeMap<PoolId, IdSet>,
+    /// The same by group, at the source only.
     groups: BTreeMap<GroupId, IdSet>,
     bytes: SharedBytes<'a>,
 }
@@ -161,16 +162,30 @@ impl<'a> Ledger<'a> {
             return Err(error);
         }
         claims.append(&mut added);
-        let new = claims.get(before..).unwrap_or_default();
-        for of_group in new.chunk_by(|a, b| a.group == b.group) {
-            let Some(claim) = of_group.first() else {
-                continue;
-            };
-            let pool = self.pools.entry(claim.pool).or_default();
-            let group = self.groups.entry(claim.group).or_default();
-            for claim in of_group {
-                pool.insert(claim.id);
-                group.insert(claim.id);
+        for (pool, ids) in &own {
+            self.pools.entry(*pool).or_default().insert_all(ids);
+        }
+        if self.side == Side::Source {
+            let new = claims.get(before..).unwrap_or_default();
+            for of_group in new.chunk_by(|a, b| a.group == b.group) {
+                let Some(claim) = of_group.first() else {
+                    continue;
+                };
+                let group = self.groups.entry(claim.group).or_default();
+                let mut others = self
+                    .layout
+                    .groups()
+                    .iter()
+                    .filter(|g| g.id() != claim.group);
+                if let Some(ids) = own.get(&claim.pool)
+                    && others.all(|other| other.pool() != claim.pool)
+                {
+                    group.insert_all(ids);
+                } else {
+                    for claim in of_group {
+                        group.insert(claim.id);
+                    }
+                }
             }
         }
         Ok(())
@@ -187,9 +202,6 @@ impl<'a> Ledger<'a> {
         for claim in claims {
             self.bytes.release(claim.group, claim.id);
             if let Some(ids) = self.pools.get_mut(&claim.pool) {
-                ids.remove(claim.id);
-            }
-            if let Some(ids) = self.groups.get_mut(&claim.group) {
                 ids.remove(claim.id);
             }
         }
