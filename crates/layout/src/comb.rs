@@ -67,7 +67,9 @@ pub(crate) fn meet(
     b: &Comb<'_>,
     steps: &mut u64,
 ) -> Result<Option<(u64, u64)>, LayoutError> {
-    let common = gcd(a.stride, b.stride);
+    let (common, divisions) = gcd(a.stride, b.stride);
+    // Strides of engines need a few; only hostile ones cost steps.
+    spend(steps, divisions >> 3, a, b)?;
     let apart = i128::from(a.start)
         .saturating_sub(i128::from(b.start))
         .rem_euclid(i128::from(common));
@@ -112,9 +114,26 @@ pub(crate) fn meet(
     Ok(None)
 }
 
-fn gcd(mut a: u64, mut b: u64) -> u64 {
+/// Their greatest common divisor, and the divisions it took.
+fn gcd(mut a: u64, mut b: u64) -> (u64, u64) {
+    let mut divisions = 0_u64;
     while let Some(rest) = a.checked_rem(b) {
         (a, b) = (b, rest);
+        divisions = divisions.saturating_add(1);
     }
-    a
+    (a, divisions)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::gcd;
+
+    #[test]
+    fn divisions_of_the_greatest_common_divisor_are_counted() {
+        assert_eq!(gcd(12, 12), (12, 1));
+        assert_eq!(gcd(18, 12), (6, 2));
+        assert_eq!(gcd(12, 18), (6, 3));
+        // Neighbours in Fibonacci's series are the worst.
+        assert_eq!(gcd(1_836_311_903, 1_134_903_170), (1, 44));
+    }
 }

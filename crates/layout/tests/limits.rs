@@ -208,3 +208,48 @@ fn blocks_of_known_engines_are_in_far_fewer_pieces_than_the_limit() {
     assert!(layouts >= 60, "{layouts}");
     assert_eq!(largest, (268, "unified-hybrid-qwen3-next.json".into()));
 }
+
+/// Two groups of different pools, `count` pieces each, one behind the other's.
+fn interleaved(count: u64, strides: [u64; 2]) -> Result<CacheLayout, LayoutError> {
+    let mut layout = LayoutBuilder::new()
+        .allocation(0, 1 << 40)
+        .pool(0, 2, None)
+        .pool(1, 2, None);
+    for (id, stride) in (0_u32..).zip(strides) {
+        let field = FieldSpec::new("kv", "uint8")
+            .at(0, u64::from(id) * 2)
+            .page_stride(stride)
+            .dim(Axis::Token, count, 4);
+        layout = layout.group(GroupSpec::new(id, "mla", 16, id).layer("l", [field]));
+    }
+    layout.build()
+}
+
+#[test]
+fn comparing_pair_by_pair_ends_at_a_bound() {
+    let even = [1 << 20, 1 << 20];
+    // Strides without a common divisor cost more steps.
+    let odd = [1_134_903_170, 1_836_311_903];
+    assert!(interleaved(2500, even).is_ok());
+    assert!(interleaved(800, odd).is_ok());
+    for layout in [interleaved(4200, even), interleaved(2000, odd)] {
+        assert!(
+            matches!(layout, Err(LayoutError::OverlayUnprovable { .. })),
+            "{layout:?}"
+        );
+    }
+}
+
+#[test]
+fn a_layout_of_too_many_fields_is_refused() {
+    assert!(many(256, 1024, false).is_ok());
+    assert_eq!(
+        many(257, 1021, false),
+        Err(LayoutError::TooMany {
+            place: Place::Layout,
+            what: "fields",
+            count: 262_397,
+            limit: 262_144
+        })
+    );
+}
