@@ -3,6 +3,7 @@
 use alloc::string::String;
 use core::fmt;
 
+use super::place::ReportPlace;
 use crate::error::LayoutError;
 use crate::json::JsonError;
 
@@ -33,7 +34,7 @@ pub enum ImportError {
     #[error("{place} is of unknown kind `{kind}`")]
     UnknownKind {
         /// Where.
-        place: String,
+        place: ReportPlace,
         /// The kind.
         kind: String,
     },
@@ -41,7 +42,7 @@ pub enum ImportError {
     #[error("{place} holds state of type `{state}`, only gated delta nets are known")]
     UnknownState {
         /// Where.
-        place: String,
+        place: ReportPlace,
         /// The type of state.
         state: String,
     },
@@ -49,7 +50,7 @@ pub enum ImportError {
     #[error("{place} has no {what}")]
     Missing {
         /// Where.
-        place: String,
+        place: ReportPlace,
         /// What is missing.
         what: &'static str,
     },
@@ -57,7 +58,7 @@ pub enum ImportError {
     #[error("{place}: {what} is {found}, expected {expected}")]
     Mismatch {
         /// Where.
-        place: String,
+        place: ReportPlace,
         /// What is stated twice.
         what: &'static str,
         /// One statement.
@@ -69,7 +70,7 @@ pub enum ImportError {
     #[error("{place}: {what} is too large")]
     TooLarge {
         /// Where.
-        place: String,
+        place: ReportPlace,
         /// What is too large.
         what: &'static str,
     },
@@ -91,14 +92,14 @@ impl fmt::Display for Names<'_> {
 }
 
 impl ImportError {
-    pub(super) fn missing(place: impl Into<String>, what: &'static str) -> Self {
+    pub(super) fn missing(place: impl Into<ReportPlace>, what: &'static str) -> Self {
         Self::Missing {
             place: place.into(),
             what,
         }
     }
 
-    pub(super) fn too_large(place: impl Into<String>, what: &'static str) -> Self {
+    pub(super) fn too_large(place: impl Into<ReportPlace>, what: &'static str) -> Self {
         Self::TooLarge {
             place: place.into(),
             what,
@@ -108,7 +109,7 @@ impl ImportError {
 
 /// `Ok` if the two statements agree.
 pub(super) fn agree<T: PartialEq + fmt::Debug + ?Sized>(
-    place: impl Into<String>,
+    place: impl Into<ReportPlace>,
     what: &'static str,
     found: &T,
     expected: &T,

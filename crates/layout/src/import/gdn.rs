@@ -10,10 +10,10 @@
 //! a transfer get the same names, and the bytes are the same whatever the name.
 
 use alloc::format;
-use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::error::{ImportError, agree};
+use super::place::ReportPlace;
 use crate::axis::Axis;
 use crate::dtype::DType;
 use crate::raw::{RawDim, RawSplit};
@@ -36,7 +36,7 @@ pub(super) struct Tensor<const N: usize> {
 
 impl State<'_> {
     /// Heads, then value and key in the order the sizes say.
-    pub(super) fn recurrent(&self, place: &str) -> Result<Tensor<3>, ImportError> {
+    pub(super) fn recurrent(&self, place: &ReportPlace) -> Result<Tensor<3>, ImportError> {
         let [heads, outer, inner] = *self.recurrent else {
             return Err(rank(place, "recurrent state", self.recurrent, 3));
         };
@@ -63,7 +63,7 @@ impl State<'_> {
 
     /// Channels of q, k and v on this rank: v has as many as the recurrent
     /// state has value elements over its heads, q and k share the rest evenly.
-    pub(super) fn channels(&self, place: &str, all: u64) -> Result<[u64; 3], ImportError> {
+    pub(super) fn channels(&self, place: &ReportPlace, all: u64) -> Result<[u64; 3], ImportError> {
         let recurrent = self.recurrent(place)?;
         let extent = |axis| {
             let found = recurrent.axes.iter().find(|(other, _)| *other == axis);
@@ -87,7 +87,11 @@ impl State<'_> {
 
     /// Taps and channels in the order the shape has; `parts` are this rank's
     /// channels of q, k and v.
-    pub(super) fn conv(&self, place: &str, parts: [u64; 3]) -> Result<Tensor<2>, ImportError> {
+    pub(super) fn conv(
+        &self,
+        place: &ReportPlace,
+        parts: [u64; 3],
+    ) -> Result<Tensor<2>, ImportError> {
         let [outer, inner] = *self.conv else {
             return Err(rank(place, "convolution state", self.conv, 2));
         };
@@ -122,7 +126,7 @@ const fn sharded(axis: Axis, parts: Vec<u64>) -> RawSplit {
     }
 }
 
-fn rank(place: &str, what: &'static str, shape: &[u64], axes: usize) -> ImportError {
+fn rank(place: &ReportPlace, what: &'static str, shape: &[u64], axes: usize) -> ImportError {
     ImportError::Mismatch {
         place: place.into(),
         what,
@@ -133,7 +137,7 @@ fn rank(place: &str, what: &'static str, shape: &[u64], axes: usize) -> ImportEr
 
 /// Axes that follow each other without gaps.
 pub(super) fn packed(
-    place: &str,
+    place: &ReportPlace,
     axes: &[(Axis, u64)],
     dtype: &str,
 ) -> Result<(Vec<RawDim>, u64), ImportError> {
@@ -154,11 +158,11 @@ pub(super) fn packed(
 }
 
 /// Bytes of one element of a dtype given by name.
-pub(super) fn element(place: &str, dtype: &str) -> Result<u64, ImportError> {
+pub(super) fn element(place: &ReportPlace, dtype: &str) -> Result<u64, ImportError> {
     DType::parse(dtype)
         .map(DType::size)
         .map_err(|error| ImportError::UnknownKind {
-            place: String::from(place),
+            place: place.into(),
             kind: format!("dtype {}", error.0),
         })
 }

@@ -12,6 +12,7 @@
 
 mod error;
 mod gdn;
+mod place;
 mod sglang;
 mod sglang_field;
 mod sglang_report;
@@ -23,6 +24,7 @@ mod vllm_cache;
 mod vllm_spec;
 
 pub use error::ImportError;
+pub use place::ReportPlace;
 pub use sglang::sglang;
 pub use vllm_026::vllm_026;
 pub use vllm_033::vllm_033;

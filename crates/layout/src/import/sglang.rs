@@ -2,10 +2,11 @@
 
 use alloc::collections::BTreeMap;
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use super::error::{ImportError, agree};
+use super::place::ReportPlace;
 use super::sglang_field::{Tensor, payload};
 use super::sglang_report::{Buffer, Report, Side as Reported, View};
 use super::{Side, parse};
@@ -60,7 +61,7 @@ pub fn sglang(json: &str, side: Side) -> Result<CacheLayout, ImportError> {
     };
     let args = &reported.kv_args;
     if let (Some(own), Some(all)) = (args.kv_head_num, args.total_kv_head_num) {
-        agree("kv_args", "heads of all ranks", &all, &own)?;
+        agree(ReportPlace::KvArgs, "heads of all ranks", &all, &own)?;
     }
     let mut components = components(reported)?;
     let mut pools = Vec::new();
@@ -114,7 +115,7 @@ fn components(side: &Reported) -> Result<BTreeMap<u32, Component<'_>>, ImportErr
         let id = if name == "dsa" { 0 } else { id };
         if ids.insert(name, id).is_some() {
             return Err(ImportError::Mismatch {
-                place: format!("component `{name}`"),
+                place: ReportPlace::Component(name.clone()),
                 what: "number of state types of that name",
                 found: "2".into(),
                 expected: "1".into(),
@@ -135,7 +136,7 @@ fn components(side: &Reported) -> Result<BTreeMap<u32, Component<'_>>, ImportErr
         ids.get(buffer.component.as_str())
             .and_then(|id| components.get_mut(id))
             .ok_or_else(|| ImportError::UnknownKind {
-                place: "a buffer".into(),
+                place: ReportPlace::Buffers,
                 kind: buffer.component.clone(),
             })?
             .buffers
@@ -167,8 +168,8 @@ fn arbitrated(
 }
 
 impl Component<'_> {
-    fn place(&self) -> String {
-        format!("component `{}`", self.name)
+    fn place(&self) -> ReportPlace {
+        ReportPlace::Component(self.name.to_string())
     }
 
     fn pool(&self, id: u32, report: &Report, side: &Reported) -> Result<RawPool, ImportError> {
@@ -275,10 +276,13 @@ impl Component<'_> {
         }
         let mut fields = Vec::new();
         for buffer in &self.buffers {
-            let place = format!("buffer `{}` of {}", buffer.role, self.place());
+            let place = ReportPlace::Buffer {
+                role: buffer.role.clone(),
+                component: self.name.to_string(),
+            };
             let layer = buffer
                 .layer_id
-                .ok_or_else(|| ImportError::missing(&*place, "layer id"))?;
+                .ok_or_else(|| ImportError::missing(&place, "layer id"))?;
             let room = buffer.items.checked_mul(buffer.item_len);
             if room.is_none_or(|room| room > buffer.nbytes) {
                 return Err(ImportError::Mismatch {
@@ -292,7 +296,7 @@ impl Component<'_> {
             let shape = recurrent.get(&buffer.layer_id).copied().unwrap_or_default();
             let field = self.field(&tensor, shape, report)?;
             agree(
-                &*place,
+                &place,
                 "payload",
                 &payload(&place, &field)?,
                 &buffer.item_len,
@@ -321,7 +325,10 @@ impl Component<'_> {
         let mut fields = Vec::new();
         let mut total = Some(0_u64);
         for view in views {
-            let place = format!("view `{}` of layer {}", view.role, view.layer_id);
+            let place = ReportPlace::View {
+                role: view.role.clone(),
+                layer: view.layer_id,
+            };
             let tensor = Tensor::of_view(&place, view, envelope)?;
             let shape = recurrent.get(&view.layer_id).copied().unwrap_or_default();
             let field = self.field(&tensor, shape, report)?;

@@ -6,13 +6,14 @@ use alloc::vec::Vec;
 
 use super::error::{ImportError, agree};
 use super::gdn::{self, State};
+use super::place::ReportPlace;
 use super::sglang_report::{Buffer, Config, View};
 use crate::axis::Axis;
 use crate::raw::{RawDim, RawField, RawSplit};
 
 /// A tensor whose rows are dealt out to items.
 pub(super) struct Tensor<'a> {
-    pub(super) place: &'a str,
+    pub(super) place: &'a ReportPlace,
     pub(super) role: &'a str,
     pub(super) dtype: &'a str,
     pub(super) allocation: u32,
@@ -25,7 +26,7 @@ pub(super) struct Tensor<'a> {
 }
 
 impl<'a> Tensor<'a> {
-    pub(super) fn of_buffer(place: &'a str, buffer: &'a Buffer) -> Self {
+    pub(super) fn of_buffer(place: &'a ReportPlace, buffer: &'a Buffer) -> Self {
         Self {
             place,
             role: &buffer.role,
@@ -40,7 +41,7 @@ impl<'a> Tensor<'a> {
 
     /// A view lies at its offset in every item of its envelope.
     pub(super) fn of_view(
-        place: &'a str,
+        place: &'a ReportPlace,
         view: &'a View,
         envelope: &Buffer,
     ) -> Result<Self, ImportError> {
@@ -190,7 +191,7 @@ impl<'a> Tensor<'a> {
 }
 
 /// Bytes the field owns in one item.
-pub(super) fn payload(place: &str, field: &RawField) -> Result<u64, ImportError> {
+pub(super) fn payload(place: &ReportPlace, field: &RawField) -> Result<u64, ImportError> {
     let size = gdn::element(place, &field.dtype)?;
     field
         .dims

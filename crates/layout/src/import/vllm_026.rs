@@ -9,6 +9,7 @@ use serde::Deserialize;
 use super::error::{ImportError, agree};
 use super::gdn::{self, State};
 use super::parse;
+use super::place::ReportPlace;
 use super::vllm_cache::{Storage, cache};
 use super::vllm_spec::{Spec, numbers};
 use crate::axis::Axis;
@@ -104,7 +105,7 @@ fn group(
     layers: &BTreeMap<&str, &Layer>,
     blocks: u32,
 ) -> Result<RawGroup, ImportError> {
-    let place = format!("group {id}");
+    let place = ReportPlace::Group(id);
     let unknown = |kind: &str| ImportError::UnknownKind {
         place: place.clone(),
         kind: kind.into(),
@@ -120,14 +121,17 @@ fn group(
     };
     let tokens = spec
         .number("block_size")
-        .ok_or_else(|| ImportError::missing(&*place, "block size"))?;
+        .ok_or_else(|| ImportError::missing(&place, "block size"))?;
     let mut pages = None;
     let mut raw_layers = Vec::new();
     for name in &group.layer_names {
-        let place = format!("layer `{name}` of group {id}");
+        let place = ReportPlace::Layer {
+            group: id,
+            layer: name.clone(),
+        };
         let layer = layers
             .get(name.as_str())
-            .ok_or_else(|| ImportError::missing(&*place, "tensors in the report"))?;
+            .ok_or_else(|| ImportError::missing(&place, "tensors in the report"))?;
         let fields = match (kind, layer.tensors.as_slice()) {
             ("gdn_state", [conv, recurrent]) => {
                 Vec::from(state(&place, &spec, [conv, recurrent], blocks)?)
@@ -135,7 +139,7 @@ fn group(
             ("gdn_state", _) => return Err(ImportError::missing(place, "pair of states")),
             (_, [tensor]) => {
                 let (field, own) = attention(&place, &spec, kind, tensor, blocks)?;
-                agree(&*place, "pages per block", &own, pages.get_or_insert(own))?;
+                agree(&place, "pages per block", &own, pages.get_or_insert(own))?;
                 Vec::from([field])
             }
             _ => return Err(ImportError::missing(place, "single tensor")),
@@ -160,7 +164,7 @@ impl Tensor {
     /// Pages, bytes from page to page, and the axes inside a page.
     fn page<const N: usize>(
         &self,
-        place: &str,
+        place: &ReportPlace,
         axes: [Axis; N],
     ) -> Result<(u64, u64, [RawDim; N]), ImportError> {
         let size = gdn::element(place, &self.dtype)?;
@@ -211,7 +215,7 @@ impl Tensor {
 }
 
 fn attention(
-    place: &str,
+    place: &ReportPlace,
     spec: &Spec<'_>,
     kind: &str,
     tensor: &Tensor,
@@ -257,7 +261,7 @@ fn attention(
 }
 
 fn state(
-    place: &str,
+    place: &ReportPlace,
     spec: &Spec<'_>,
     tensors: [&Tensor; 2],
     blocks: u32,

@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 use super::error::{ImportError, agree};
 use super::gdn;
 use super::parse;
+use super::place::ReportPlace;
 use super::vllm_033_report::{Config, Group, Layer, Report, Spec};
 use super::vllm_cache::cache;
 use crate::axis::Axis;
@@ -93,25 +94,28 @@ fn group(
     group: &Group,
     layers: &[&Layer],
 ) -> Result<RawGroup, ImportError> {
-    let place = format!("group {}", group.index);
+    let place = ReportPlace::Group(group.index);
     let kind = kind(&place, &group.kind)?;
-    agree(&*place, "layers", &layers.len(), &group.layer_names.len())?;
+    agree(&place, "layers", &layers.len(), &group.layer_names.len())?;
     let mut window = None;
     let mut pages = None;
     let mut raw_layers = Vec::new();
     for layer in layers {
-        let place = format!("layer `{}` of group {}", layer.name, group.index);
+        let place = ReportPlace::Layer {
+            group: group.index,
+            layer: layer.name.clone(),
+        };
         let spec = report
             .specs
             .get(layer.spec)
-            .ok_or_else(|| ImportError::missing(&*place, "spec in the report"))?;
-        agree(&*place, "kind", &spec.kind, &group.kind)?;
-        agree(&*place, "block size", &spec.block_size, &group.block_size)?;
+            .ok_or_else(|| ImportError::missing(&place, "spec in the report"))?;
+        agree(&place, "kind", &spec.kind, &group.kind)?;
+        agree(&place, "block size", &spec.block_size, &group.block_size)?;
         let expected = *window.get_or_insert(spec.sliding_window);
-        agree(&*place, "window", &spec.sliding_window, &expected)?;
+        agree(&place, "window", &spec.sliding_window, &expected)?;
         let view = View::new(&place, layer)?;
         let own = view.pages_per_block(report, group)?;
-        agree(&*place, "pages per block", &own, pages.get_or_insert(own))?;
+        agree(&place, "pages per block", &own, pages.get_or_insert(own))?;
         let fields = if kind == "gdn_state" {
             Vec::from(view.state(spec, &report.config)?)
         } else {
@@ -133,7 +137,7 @@ fn group(
     })
 }
 
-fn kind(place: &str, kind: &str) -> Result<&'static str, ImportError> {
+fn kind(place: &ReportPlace, kind: &str) -> Result<&'static str, ImportError> {
     Ok(match kind {
         "full_attention" => "full_attention",
         "sliding_window" => "sliding_window",
@@ -151,7 +155,7 @@ fn kind(place: &str, kind: &str) -> Result<&'static str, ImportError> {
 
 /// One layer's view, its strides in bytes.
 pub(super) struct View<'a> {
-    pub(super) place: &'a str,
+    pub(super) place: &'a ReportPlace,
     pub(super) layer: &'a Layer,
     pages: u64,
     pub(super) page_stride: u64,
@@ -160,7 +164,7 @@ pub(super) struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    fn new(place: &'a str, layer: &'a Layer) -> Result<Self, ImportError> {
+    fn new(place: &'a ReportPlace, layer: &'a Layer) -> Result<Self, ImportError> {
         let four = |what, numbers: &[u64]| {
             <[u64; 4]>::try_from(numbers).map_err(|_| ImportError::Mismatch {
                 place: place.into(),

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 
 use super::error::{ImportError, agree};
 use super::gdn::{self, State};
+use super::place::ReportPlace;
 use super::vllm_033::View;
 use super::vllm_033_report::{Config, Spec};
 use crate::raw::RawField;
@@ -87,10 +88,10 @@ impl View<'_> {
 }
 
 /// This rank's convolution channels of q, k and v.
-fn channels(place: &str, config: &Config) -> Result<[u64; 3], ImportError> {
+fn channels(place: &ReportPlace, config: &Config) -> Result<[u64; 3], ImportError> {
     let part = |what, heads: Option<u64>, dim: Option<u64>| {
         let (Some(heads), Some(dim)) = (heads, dim) else {
-            return Err(ImportError::missing("config", what));
+            return Err(ImportError::missing(ReportPlace::Config, what));
         };
         let tp = u64::from(config.tp_size);
         if heads.checked_rem(tp) != Some(0) {
