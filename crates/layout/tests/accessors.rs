@@ -2,11 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail by panic")]
 
-use mooncake_pd_layout::raw::RawShard;
+use mooncake_pd_layout::raw::{RawContent, RawShard};
 use mooncake_pd_layout::{
-    Axis, BYTE_LIMIT, ByteLen, ByteSpan, CacheLayout, Difference, FieldId, FieldPlace, FieldSpec,
-    GroupId, GroupKind, GroupSpec, LayerId, LayoutBuilder, Offset, PagesPerBlock, PoolId,
-    QuantityError, Run, RunError, Split, Stride, TokensPerBlock, WindowTokens,
+    Axis, BYTE_LIMIT, BlockEntry, ByteLen, ByteSpan, CacheLayout, Difference, FieldId, FieldPlace,
+    FieldSpec, GroupId, GroupKind, GroupSpec, LayerId, LayoutBuilder, Offset, PagesPerBlock,
+    PhysicalBlock, PoolId, QuantityError, Run, RunError, Split, Stride, TokensPerBlock,
+    WindowTokens,
 };
 
 const LAST: u64 = BYTE_LIMIT - 1;
@@ -298,4 +299,33 @@ fn an_empty_content_tag_fits_every_other() {
         assert_eq!(difference.name(), "content");
         assert_eq!(difference.is_incompatible(), incompatible);
     }
+}
+
+#[test]
+fn a_builder_says_who_made_the_layout_and_what_its_bytes_mean() {
+    let content = RawContent {
+        model_revision: "r".into(),
+        state_order: "s".into(),
+    };
+    let raw = LayoutBuilder::new()
+        .named("engine", "model")
+        .content(content.clone())
+        .into_raw();
+    assert_eq!(
+        (raw.engine.as_str(), raw.model.as_str()),
+        ("engine", "model")
+    );
+    assert_eq!(raw.content, content);
+}
+
+#[test]
+fn a_block_is_its_pages_in_order() {
+    let layout = layout();
+    let group = GroupId::new(9);
+    let Ok(BlockEntry::Block(block)) = layout.entry(group, 3) else {
+        panic!("3 is a live block")
+    };
+    let expansion = layout.group(group).unwrap().expansion();
+    let pages: Vec<u64> = expansion.pages(block).map(PhysicalBlock::get).collect();
+    assert_eq!(pages, [6, 7]);
 }

@@ -253,3 +253,25 @@ fn a_layout_of_too_many_fields_is_refused() {
         })
     );
 }
+
+#[test]
+fn the_pool_of_fewer_ids_is_gone_through() {
+    let layout = |[many, few]: [u32; 2]| {
+        let field = |at, stride| {
+            FieldSpec::new("kv", "uint8")
+                .at(0, at)
+                .page_stride(stride)
+                .dim(Axis::Byte, 2, 1)
+        };
+        LayoutBuilder::new()
+            .allocation(0, 1 << 40)
+            .pool(many, 1 << 25, None)
+            .pool(few, 1, None)
+            .group(GroupSpec::new(many, "mla", 16, many).layer("l", [field(0, 4)]))
+            .group(GroupSpec::new(few, "mla", 16, few).layer("l", [field(2, 3)]))
+            .build()
+            .err()
+    };
+    assert_eq!(layout([0, 1]), None);
+    assert_eq!(layout([1, 0]), None);
+}
