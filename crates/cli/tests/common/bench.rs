@@ -3,7 +3,7 @@
 use mooncake_pd::request::{RequestName, parse};
 use mooncake_pd_plan::RawRequest;
 use mooncake_pd_plan::testing::vllm::{GroupKind, Regions, Request, descriptors};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::moves::Moves;
 use super::text;
@@ -54,8 +54,14 @@ impl Row {
     fn read(model: &str, row: &str, facts: &Value, blocks: [u32; 2]) -> Self {
         let case = &facts["cases"][row];
         // Only this row: the file is long.
-        let mut alone = facts.clone();
-        alone["cases"] = json!({row: case});
+        let mut alone: Map<String, Value> = facts
+            .as_object()
+            .unwrap()
+            .iter()
+            .filter(|(key, _)| *key != "cases")
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect();
+        alone.insert("cases".to_owned(), json!({row: case}));
         let name: RequestName = format!("bench#{model}/{row}").parse().unwrap();
         let read = parse(&name, &json!({model: alone}).to_string()).unwrap();
         assert_eq!(

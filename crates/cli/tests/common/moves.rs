@@ -24,19 +24,27 @@ impl<K> Default for Set<K> {
 /// From keys, first bytes and lengths.
 impl<K: Ord> FromIterator<(K, u64, u64)> for Set<K> {
     fn from_iter<I: IntoIterator<Item = (K, u64, u64)>>(pieces: I) -> Self {
-        let mut all: Vec<(K, u64, u64)> = pieces
-            .into_iter()
-            .map(|(key, start, len)| (key, start, start + len))
-            .collect();
+        let mut all: Vec<(K, u64, u64)> = Vec::new();
+        for (key, start, len) in pieces {
+            push(&mut all, (key, start, start + len));
+        }
+        // Few are left where pieces come in order, and sorting is what takes long.
         all.sort_unstable();
-        let mut merged: Vec<(K, u64, u64)> = Vec::new();
-        for (key, start, end) in all {
-            match merged.last_mut() {
-                Some(last) if last.0 == key && last.2 >= start => last.2 = last.2.max(end),
-                _ => merged.push((key, start, end)),
-            }
+        let mut merged = Vec::new();
+        for piece in all {
+            push(&mut merged, piece);
         }
         Self(merged)
+    }
+}
+
+/// Adds an interval, to the last one if it begins in it or at its end.
+fn push<K: PartialEq>(pieces: &mut Vec<(K, u64, u64)>, (key, start, end): (K, u64, u64)) {
+    match pieces.last_mut() {
+        Some(last) if last.0 == key && (last.1..=last.2).contains(&start) => {
+            last.2 = last.2.max(end);
+        }
+        _ => pieces.push((key, start, end)),
     }
 }
 
