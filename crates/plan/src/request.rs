@@ -101,10 +101,12 @@ pub enum RequestError {
         first_block: u64,
     },
     /// A raw id that is no entry.
-    #[error("{side}: {error}")]
+    #[error("{side} entry {index}: {error}")]
     Entry {
         /// Whose table.
         side: Side,
+        /// Index in its list.
+        index: usize,
         /// What is wrong with it.
         error: EntryError,
     },
@@ -366,11 +368,12 @@ fn tables(
         let entries = raw
             .entries
             .iter()
-            .map(|entry| match entry {
+            .enumerate()
+            .map(|(index, entry)| match entry {
                 None => Ok(BlockEntry::Null),
                 Some(entry) => layout
                     .entry(id, *entry)
-                    .map_err(|error| RequestError::Entry { side, error }),
+                    .map_err(|error| RequestError::Entry { side, index, error }),
             })
             .collect::<Result<_, _>>()?;
         Slots::new(first_block, entries).ok_or(RequestError::PositionOverflow {

@@ -80,7 +80,8 @@ fn invalid_list(
         }
     }
     let group = &layout.groups[&group];
-    for entry in list.entries.iter().flatten() {
+    for (index, entry) in list.entries.iter().enumerate() {
+        let Some(entry) = entry else { continue };
         let error = if *entry >= u64::from(group.pool.capacity) {
             EntryError::OutOfRange {
                 id: *entry,
@@ -96,7 +97,7 @@ fn invalid_list(
         } else {
             continue;
         };
-        all.push(RequestError::Entry { side, error });
+        all.push(RequestError::Entry { side, index, error });
     }
 }
 
