@@ -110,7 +110,7 @@ pub enum Failure {
         /// The file.
         file: String,
         /// What is wrong.
-        error: ImportError,
+        error: Box<ImportError>,
     },
     /// A layout can't have that many blocks.
     #[error("{file}: {error}")]

@@ -23,7 +23,7 @@ impl Loaded {
     pub fn new(name: &str, text: String, side: Side) -> Result<Self, Failure> {
         let layout = import::any(&text, side).map_err(|error| Failure::Layout {
             file: name.to_owned(),
-            error,
+            error: Box::new(error),
         })?;
         Ok(Self {
             name: name.to_owned(),
