@@ -98,9 +98,6 @@ pub enum CheckError {
         /// Blocks that are unfilled.
         unfilled: usize,
     },
-    /// A piece whose numbers are no offsets and lengths.
-    #[error("a piece lies beyond 2^62 bytes or is empty")]
-    Range,
     /// Pieces and stretches that don't add up.
     #[error("{pieces} pieces in stretches of {counted}")]
     Count {
@@ -119,14 +116,22 @@ pub(crate) struct Against<'a> {
     pub(crate) contract: Contract,
 }
 
-/// Proves a draft and returns the destination blocks its requests own.
+/// What comes out of proving a draft.
+pub(crate) struct Proof {
+    /// Destination blocks that the requests own.
+    pub(crate) claims: Vec<Claim>,
+    /// Bytes of each stretch.
+    pub(crate) bytes: Vec<u64>,
+}
+
+/// Proves a draft.
 ///
 /// It proves that each destination byte's source is the byte at the same
 /// (group, layer, field, position, offset in page); that destinations are
 /// pairwise disjoint and are the demanded payload, no byte missing and, but for
 /// gaps the contract allows, none besides; that every piece lies inside one
 /// allocation on each side; and that what is not filled is reported.
-pub(crate) fn prove(draft: &Draft, against: &Against<'_>) -> Result<Vec<Claim>, CheckError> {
+pub(crate) fn prove(draft: &Draft, against: &Against<'_>) -> Result<Proof, CheckError> {
     let mut claims = Vec::new();
     let destination = against.pairing.destination();
     let mut admission = Admission::new(against.pairing, against.leases);
@@ -147,6 +152,7 @@ pub(crate) fn prove(draft: &Draft, against: &Against<'_>) -> Result<Vec<Claim>, 
         });
     }
     let mut rest = Rest {
+        bytes: Vec::with_capacity(draft.stretches.len()),
         stretches: &draft.stretches,
         pieces: &draft.pieces,
         stretch: 0,
@@ -183,7 +189,10 @@ pub(crate) fn prove(draft: &Draft, against: &Against<'_>) -> Result<Vec<Claim>, 
             unfilled: unfilled.len(),
         });
     }
-    Ok(claims)
+    Ok(Proof {
+        claims,
+        bytes: rest.bytes,
+    })
 }
 
 fn stretch_error(index: usize, stretch: &Stretch) -> CheckError {
@@ -202,6 +211,8 @@ struct Rest<'a> {
     pieces: &'a [Piece],
     stretch: usize,
     piece: usize,
+    /// Of the stretches looked at.
+    bytes: Vec<u64>,
 }
 
 impl Rest<'_> {
@@ -216,8 +227,16 @@ impl Rest<'_> {
             let Some((mut pieces, rest)) = self.pieces.split_at_checked(stretch.pieces) else {
                 break;
             };
+            let mut bytes = 0_u64;
             loop {
                 let done = walk.sweep(stretch, pieces);
+                // They are all of one length.
+                let swept = pieces
+                    .first()
+                    .filter(|_| done > 0)
+                    .map_or(0, |piece| piece.len);
+                let count = u64::try_from(done).unwrap_or(u64::MAX);
+                bytes = bytes.saturating_add(swept.saturating_mul(count));
                 self.piece = self.piece.saturating_add(done);
                 let Some((piece, more)) = pieces.get(done..).and_then(<[Piece]>::split_first)
                 else {
@@ -234,8 +253,10 @@ impl Rest<'_> {
                         problem,
                     })?;
                 self.piece = self.piece.saturating_add(1);
+                bytes = bytes.saturating_add(piece.len);
                 pieces = more;
             }
+            self.bytes.push(bytes);
             (self.stretches, self.pieces) = (later, rest);
             self.stretch = self.stretch.saturating_add(1);
         }

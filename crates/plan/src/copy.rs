@@ -8,35 +8,22 @@ use crate::draft::{Piece, Stretch};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Copy {
     source: AllocationId,
+    source_offset: Offset,
     destination: AllocationId,
-    span: Span,
-}
-
-/// A piece of a plan: what the check has proved of a [`Piece`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Span {
-    source: Offset,
-    destination: Offset,
+    destination_offset: Offset,
     len: ByteLen,
 }
 
-impl Span {
-    pub(crate) fn new(piece: Piece) -> Option<Self> {
+impl Copy {
+    /// `None` for a piece that the check would refuse.
+    pub(crate) fn new(stretch: &Stretch, piece: &Piece) -> Option<Self> {
         Some(Self {
-            source: Offset::new(piece.source_offset).ok()?,
-            destination: Offset::new(piece.destination_offset).ok()?,
+            source: stretch.source,
+            source_offset: Offset::new(piece.source_offset).ok()?,
+            destination: stretch.destination,
+            destination_offset: Offset::new(piece.destination_offset).ok()?,
             len: ByteLen::new(piece.len).ok()?,
         })
-    }
-}
-
-impl Copy {
-    pub(crate) const fn new(stretch: &Stretch, span: Span) -> Self {
-        Self {
-            source: stretch.source,
-            destination: stretch.destination,
-            span,
-        }
     }
 
     /// Allocation it is read from.
@@ -48,7 +35,7 @@ impl Copy {
     /// Bytes from that allocation's start.
     #[must_use]
     pub const fn source_offset(&self) -> Offset {
-        self.span.source
+        self.source_offset
     }
 
     /// Allocation it is written to.
@@ -60,13 +47,13 @@ impl Copy {
     /// Bytes from that allocation's start.
     #[must_use]
     pub const fn destination_offset(&self) -> Offset {
-        self.span.destination
+        self.destination_offset
     }
 
     /// Bytes, 1..2^62.
     #[must_use]
     pub const fn len(&self) -> ByteLen {
-        self.span.len
+        self.len
     }
 
     /// Always false: a copy moves at least one byte.

@@ -4,10 +4,10 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::admission::{Admission, Claim};
-use crate::check::{Against, CheckError, prove};
+use crate::check::{Against, CheckError, Proof, prove};
 use crate::contract::{BoundsGrade, Contract};
-use crate::copy::{Copy, Span};
-use crate::draft::{Draft, Stretch};
+use crate::copy::Copy;
+use crate::draft::{Draft, Piece, Stretch};
 use crate::leases::Leases;
 use crate::lower::Lowering;
 use crate::pairing::Pairing;
@@ -35,7 +35,7 @@ pub struct Plan {
     pub(crate) requests: Vec<(String, Tokens)>,
     pub(crate) sections: Vec<Section>,
     stretches: Vec<Stretch>,
-    spans: Vec<Span>,
+    pieces: Vec<Piece>,
     unfilled: Vec<Unfilled>,
     claims: Vec<Claim>,
     contract: Contract,
@@ -45,19 +45,20 @@ pub struct Plan {
 impl Plan {
     /// The copies. No two write the same byte, so any order is right.
     pub fn copies(&self) -> impl Iterator<Item = Copy> + '_ {
-        let mut spans = self.spans.iter();
+        let mut pieces = self.pieces.iter();
         self.stretches.iter().flat_map(move |stretch| {
-            let all = spans.as_slice();
+            let all = pieces.as_slice();
             let (these, rest) = all.split_at_checked(stretch.pieces).unwrap_or((all, &[]));
-            spans = rest.iter();
-            these.iter().map(|span| Copy::new(stretch, *span))
+            pieces = rest.iter();
+            // The check proved that each of them is a copy.
+            these.iter().filter_map(|piece| Copy::new(stretch, piece))
         })
     }
 
     /// How many copies there are.
     #[must_use]
     pub fn descriptors(&self) -> u64 {
-        u64::try_from(self.spans.len()).unwrap_or(u64::MAX)
+        u64::try_from(self.pieces.len()).unwrap_or(u64::MAX)
     }
 
     /// Bytes of all copies.
@@ -195,7 +196,7 @@ impl Pairing<'_> {
         requests: &[&Request],
         options: &Options<'_>,
     ) -> Result<Plan, CheckError> {
-        let claims = prove(
+        let Proof { claims, bytes } = prove(
             &draft,
             &Against {
                 pairing: self,
@@ -204,14 +205,7 @@ impl Pairing<'_> {
                 contract: options.contract,
             },
         )?;
-        let sections = self.sections(&draft, requests);
-        // Same size, so that this takes no second list.
-        let spans = draft
-            .pieces
-            .into_iter()
-            .map(Span::new)
-            .collect::<Option<_>>();
-        let spans = spans.ok_or(CheckError::Range)?;
+        let sections = self.sections(&draft, &bytes, requests);
         Ok(Plan {
             requests: requests
                 .iter()
@@ -219,7 +213,7 @@ impl Pairing<'_> {
                 .collect(),
             sections,
             stretches: draft.stretches,
-            spans,
+            pieces: draft.pieces,
             unfilled: draft.unfilled,
             claims,
             contract: options.contract,
@@ -227,23 +221,22 @@ impl Pairing<'_> {
         })
     }
 
-    fn sections(&self, draft: &Draft, requests: &[&Request]) -> Vec<Section> {
+    /// `bytes` are those of the draft's stretches.
+    fn sections(&self, draft: &Draft, bytes: &[u64], requests: &[&Request]) -> Vec<Section> {
         let mut sections = Vec::new();
-        let mut pieces = draft.pieces.iter();
-        let mut stretches = draft.stretches.iter().peekable();
+        let mut stretches = draft.stretches.iter().zip(bytes).peekable();
         for (index, request) in requests.iter().enumerate() {
             for tables in request.tables() {
                 let Some(group) = self.group(tables.group()) else {
                     continue;
                 };
                 let (mut copies, mut bytes) = (0_u64, 0_u64);
-                while let Some(stretch) =
-                    stretches.next_if(|s| s.request == index && s.group == tables.group())
+                while let Some((stretch, more)) =
+                    stretches.next_if(|(s, _)| s.request == index && s.group == tables.group())
                 {
-                    for piece in pieces.by_ref().take(stretch.pieces) {
-                        copies = copies.saturating_add(1);
-                        bytes = bytes.saturating_add(piece.len);
-                    }
+                    let pieces = u64::try_from(stretch.pieces).unwrap_or(u64::MAX);
+                    copies = copies.saturating_add(pieces);
+                    bytes = bytes.saturating_add(*more);
                 }
                 sections.push(Section {
                     request: index,
