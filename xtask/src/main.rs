@@ -7,6 +7,7 @@ mod outside;
 mod repo;
 mod steps;
 mod suite;
+mod tally;
 mod tool;
 
 use std::process::ExitCode;

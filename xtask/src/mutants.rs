@@ -1,14 +1,12 @@
 //! `cargo xtask mutants`: do the tests of layout and plan notice a changed line?
 //!
-//! The mutants are taken file by file. What became of a file's mutants is kept
-//! under `target/mutants` until that file changes, so a run may be stopped at
-//! any time and taken up again, and shards may run at the same time. When no
-//! file is missing, the outcome is written to `docs/mutants.md`, where each
-//! survivor has a reason; reasons written there by hand are kept.
+//! The mutants are taken file by file. What became of a file's mutants stands in
+//! `docs/mutants.md`, with the file's blob, and is kept until that file changes:
+//! a run may be stopped at any time and taken up again, also in another checkout,
+//! and shards may run at the same time.
 
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::str::FromStr;
@@ -16,11 +14,10 @@ use std::str::FromStr;
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::repo::{self, Repo};
+use crate::tally::{Document, Tally};
 use crate::tool;
 
 const RESULT: &str = "docs/mutants.md";
-const NO_REASON: &str = "none yet";
-const KINDS: [&str; 4] = ["caught", "unviable", "timeout", "missed"];
 
 /// Tests that prove the same as others over many more inputs.
 const SLOW_TESTS: &[&str] = &["exhaustive", "corpus", "bench"];
@@ -59,29 +56,39 @@ impl FromStr for Shard {
     }
 }
 
-/// Runs what is missing of a shard, then writes the result if nothing is missing at all.
+/// Runs what is missing of a shard, and adds each file to the result as it is done.
 pub(crate) fn run(repo: &Repo, args: &Args) -> Result<()> {
     let program = tool::MUTANTS.install(repo)?;
-    let results = repo.path("target/mutants/results");
-    fs::create_dir_all(&results)?;
     let tree = checkout(repo, args.shard)?;
     let sources = sources(repo)?;
-    for source in sources
+    let shard = sources
         .iter()
         .skip(args.shard.index)
-        .step_by(args.shard.count)
-    {
-        let file = results.join(&source.blob);
-        let done = fs::read_to_string(&file);
-        let survived = |text: &String| text.lines().any(|line| !is_settled(line));
-        if done.is_ok_and(|text| !args.retry || !survived(&text)) {
+        .step_by(args.shard.count);
+    for source in shard {
+        let known = document(repo)?
+            .tally(&source.path, &source.blob)
+            .map(Tally::missed);
+        if known.is_some_and(|missed| !args.retry || missed == 0) {
             continue;
         }
         println!("==> {}", source.path);
-        let outcome = run_file(&program, &tree, &source.path)?;
-        fs::write(&file, outcome)?;
+        let tally = run_file(&program, &tree, source)?;
+        // Read again: another shard may have written meanwhile.
+        let mut document = document(repo)?;
+        document.put(tally);
+        document.keep(|path, blob| sources.iter().any(|s| s.path == path && s.blob == blob));
+        fs::write(repo.path(RESULT), document.render(sources.len())?)?;
     }
-    report(repo, &sources, &results)
+    Ok(())
+}
+
+fn document(repo: &Repo) -> Result<Document> {
+    match fs::read_to_string(repo.path(RESULT)) {
+        Ok(text) => Document::parse(&text),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Document::default()),
+        Err(error) => Err(error).context(RESULT),
+    }
 }
 
 /// A committed file that mutants are made of.
@@ -101,7 +108,11 @@ fn sources(repo: &Repo) -> Result<Vec<Source>> {
     let mut sources = Vec::new();
     for line in String::from_utf8(output.stdout)?.lines() {
         let (about, path) = line.split_once('\t').context("not a line of git ls-tree")?;
-        let blob = about.rsplit(' ').next().context("no blob")?;
+        let blob = about
+            .rsplit(' ')
+            .next()
+            .and_then(|id| id.get(..12))
+            .context("no blob")?;
         let is_test = path.contains("/testing/") || path.ends_with("tests.rs");
         if Path::new(path).extension().is_some_and(|kind| kind == "rs") && !is_test {
             sources.push(Source {
@@ -129,8 +140,7 @@ fn checkout(repo: &Repo, shard: Shard) -> Result<PathBuf> {
     Ok(tree)
 }
 
-/// One line per mutant: its fate, then its name.
-fn run_file(program: &Path, tree: &Path, file: &str) -> Result<String> {
+fn run_file(program: &Path, tree: &Path, source: &Source) -> Result<Tally> {
     let out = tree.join("mutants.out");
     if out.exists() {
         fs::remove_dir_all(&out)?;
@@ -141,7 +151,7 @@ fn run_file(program: &Path, tree: &Path, file: &str) -> Result<String> {
         .args(["mutants", "--in-place", "--no-shuffle", "--all-features"])
         .args(["--baseline", "skip", "--timeout", "60"])
         .args(CRATES.map(|name| format!("--package={name}")))
-        .args(["--file", file])
+        .args(["--file", &source.path])
         .args(
             CRATES
                 .map(|name| format!("--cargo-arg=--config=profile.dev.package.{name}.opt-level=0")),
@@ -157,113 +167,23 @@ fn run_file(program: &Path, tree: &Path, file: &str) -> Result<String> {
     if !matches!(status.code(), Some(0 | 2 | 3)) {
         bail!("{status} from {mutants:?}");
     }
-    let mut outcome = String::new();
-    for kind in KINDS {
-        let names = fs::read_to_string(out.join(format!("{kind}.txt"))).unwrap_or_default();
-        for name in names.lines() {
-            writeln!(outcome, "{kind} {name}")?;
-        }
-    }
-    Ok(outcome)
-}
-
-fn is_settled(line: &str) -> bool {
-    !line.starts_with("missed ")
-}
-
-/// Writes the committed result, or says how much of it is missing.
-fn report(repo: &Repo, sources: &[Source], results: &Path) -> Result<()> {
-    let mut fates: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    let mut missing = 0_u32;
-    for source in sources {
-        let Ok(text) = fs::read_to_string(results.join(&source.blob)) else {
-            missing = missing.saturating_add(1);
-            continue;
-        };
-        for (kind, name) in text.lines().filter_map(|line| line.split_once(' ')) {
-            fates
-                .entry(kind.to_owned())
-                .or_default()
-                .push(name.to_owned());
-        }
-    }
-    if missing > 0 {
-        let all = sources.len();
-        println!("{missing} of {all} files are missing; {RESULT} is unchanged");
-        return Ok(());
-    }
-    let file = repo.path(RESULT);
-    let before = fs::read_to_string(&file).unwrap_or_default();
-    if let Some(folder) = file.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    fs::write(&file, render(&fates, &before)?)?;
-    println!("{RESULT} is written");
-    Ok(())
-}
-
-/// The result as text; `before` is the last one, whose reasons are kept.
-fn render(fates: &BTreeMap<String, Vec<String>>, before: &str) -> Result<String> {
-    let count = |kind: &str| fates.get(kind).map_or(0, Vec::len);
-    let noticed = count("caught").saturating_add(count("timeout"));
-    let viable = noticed.saturating_add(count("missed"));
-    let permille = noticed
-        .saturating_mul(1000)
-        .checked_div(viable)
-        .unwrap_or_default();
-    let (percent, tenth) = (permille / 10, permille % 10);
-    let mut text = String::from("# Mutants of layout and plan\n\n");
-    writeln!(
-        text,
-        "Written by `cargo xtask mutants`; only reasons are by hand.\n\n\
-         {noticed} of {viable} viable mutants are noticed by a test ({percent}.{tenth} %), {} of \
-         them by running out of time. {} more don't compile.\n\n\
-         | survivor | reason |\n|---|---|",
-        count("timeout"),
-        count("unviable"),
-    )?;
-    for name in fates.get("missed").into_iter().flatten() {
-        let cell = name.replace('|', "\\|");
-        let row = before
-            .lines()
-            .find_map(|line| line.strip_prefix(&format!("| `{cell}` | ")));
-        let reason = row
-            .and_then(|rest| rest.strip_suffix(" |"))
-            .unwrap_or(NO_REASON);
-        writeln!(text, "| `{cell}` | {reason} |")?;
-    }
-    Ok(text)
+    let names = |kind: &str| {
+        let text = fs::read_to_string(out.join(format!("{kind}.txt"))).unwrap_or_default();
+        text.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    Ok(Tally {
+        path: source.path.clone(),
+        blob: source.blob.clone(),
+        caught: names("caught").len(),
+        timeout: names("timeout").len(),
+        unviable: names("unviable").len(),
+        survivors: names("missed"),
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
-    use super::{Shard, render};
-
-    fn fates(of: &[(&str, &str)]) -> BTreeMap<String, Vec<String>> {
-        let mut fates: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for (kind, name) in of {
-            let names = fates.entry((*kind).to_owned()).or_default();
-            names.push((*name).to_owned());
-        }
-        fates
-    }
-
-    #[test]
-    fn a_reason_written_by_hand_is_kept() {
-        let fates = fates(&[
-            ("caught", "a"),
-            ("timeout", "b"),
-            ("missed", "c.rs:1:2: replace | with ^ in f"),
-            ("unviable", "d"),
-        ]);
-        let first = render(&fates, "").unwrap();
-        assert!(first.contains("2 of 3 viable mutants are noticed by a test (66.6 %)"));
-        let reasoned = first.replace("none yet", "same value");
-        assert_ne!(first, reasoned);
-        assert_eq!(render(&fates, &reasoned).unwrap(), reasoned);
-    }
+    use super::Shard;
 
     #[test]
     fn a_shard_outside_its_count_is_refused() {
