@@ -30,7 +30,7 @@ pub enum Difference {
     },
     /// They say that their bytes mean different things; an empty string says
     /// nothing and is compatible with everything.
-    #[error("{tag} is `{from}` at the source, `{to}` at the destination", from = .source_tag, to = .destination_tag)]
+    #[error("{}", Tags { tag, source: source_tag, destination: destination_tag })]
     Content {
         /// Which part of the content tag.
         tag: &'static str,
@@ -221,6 +221,39 @@ impl fmt::Display for List<'_> {
         f.debug_list()
             .entries(self.0.iter().map(|group| group.get()))
             .finish()
+    }
+}
+
+/// A tag that one side does not state has no value to quote.
+struct Tags<'a> {
+    tag: &'static str,
+    source: &'a str,
+    destination: &'a str,
+}
+
+impl fmt::Display for Tags<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            tag,
+            source,
+            destination,
+        } = self;
+        if source.is_empty() {
+            write!(
+                f,
+                "the source does not state its {tag}, the destination's is `{destination}`"
+            )
+        } else if destination.is_empty() {
+            write!(
+                f,
+                "the destination does not state its {tag}, the source's is `{source}`"
+            )
+        } else {
+            write!(
+                f,
+                "{tag} is `{source}` at the source, `{destination}` at the destination"
+            )
+        }
     }
 }
 

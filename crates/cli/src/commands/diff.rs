@@ -51,7 +51,7 @@ pub fn diff(args: &DiffArgs, json: bool) -> Result<Output, Failure> {
             .map(|difference| Entry {
                 kind: difference.name(),
                 incompatible: difference.is_incompatible(),
-                message: message(difference),
+                message: difference.to_string(),
             })
             .collect(),
     };
@@ -59,27 +59,6 @@ pub fn diff(args: &DiffArgs, json: bool) -> Result<Output, Failure> {
         return Output::json("mooncake-pd-diff/1", &report, exit);
     }
     Ok(Output::text(report.to_string(), exit))
-}
-
-/// A tag that one side does not state has no value to name.
-fn message(difference: &Difference) -> String {
-    match difference {
-        Difference::Content {
-            tag,
-            source_tag,
-            destination_tag,
-        } if source_tag.is_empty() => {
-            format!("the source does not state its {tag}, the destination's is `{destination_tag}`")
-        }
-        Difference::Content {
-            tag,
-            source_tag,
-            destination_tag,
-        } if destination_tag.is_empty() => {
-            format!("the destination does not state its {tag}, the source's is `{source_tag}`")
-        }
-        other => other.to_string(),
-    }
 }
 
 impl fmt::Display for Report {
