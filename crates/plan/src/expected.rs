@@ -21,11 +21,11 @@ pub(crate) struct Cell {
 }
 
 impl Cell {
-    pub(crate) const fn source_at(&self, pair: &Pair) -> u64 {
+    pub(crate) fn source_at(&self, pair: &Pair) -> u64 {
         at(self.source_base, pair.source, self.source_stride)
     }
 
-    pub(crate) const fn destination_at(&self, pair: &Pair) -> u64 {
+    pub(crate) fn destination_at(&self, pair: &Pair) -> u64 {
         at(
             self.destination_base,
             pair.destination,
@@ -34,10 +34,9 @@ impl Cell {
     }
 }
 
-#[expect(clippy::as_conversions, reason = "u64::from is not const")]
-const fn at(base: u64, id: u32, stride: u64) -> u64 {
+fn at(base: u64, id: u32, stride: u64) -> u64 {
     // A layout's blocks end below 2^62, so nothing saturates.
-    base.saturating_add(stride.saturating_mul(id as u64))
+    base.saturating_add(stride.saturating_mul(u64::from(id)))
 }
 
 /// Where the n-th payload byte of a block lies, and how many follow it without
