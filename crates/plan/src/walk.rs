@@ -13,7 +13,7 @@ use crate::check::PieceProblem;
 use crate::contract::Contract;
 use crate::demand::Demand;
 use crate::draft::{Piece, Stretch};
-use crate::expected::{Cell, Gap, is_dead};
+use crate::expected::{Gap, is_dead};
 
 /// Follows the pieces of one request.
 pub(crate) struct Walk<'a> {
@@ -260,37 +260,31 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// The nearest demanded bytes at or after the cursor.
+    /// The nearest demanded bytes at or after the cursor, in its allocation.
     fn follows(&self, at: &Cursor) -> Option<(Step, u64)> {
         let demand = self.demands.get(at.demand)?;
+        let allocation = demand.expected.cells.get(at.cell)?.destination;
+        let start = |of: &Demand<'_>, cell: usize, index: usize| {
+            let is_here = of.expected.cells.get(cell)?.destination == allocation;
+            of.due(cell, index)
+                .filter(|start| is_here && *start >= at.destination)
+        };
         let next = at.index.saturating_add(1);
-        let after = at.cell.saturating_add(1);
-        let same = |cell: usize| {
-            let allocation = |cell| {
-                demand
-                    .expected
-                    .cells
-                    .get(cell)
-                    .map(|c: &Cell| c.destination)
-            };
-            allocation(cell) == allocation(at.cell)
-        };
-        let within = demand.due(after, at.index).filter(|_| same(after));
-        let across = demand.due(demand.first, next);
-        let group = || self.demands.get(at.demand.checked_add(1)?)?.due(0, 0);
-        let beyond = if next == demand.pairs.len() {
-            group()
-        } else {
-            None
-        };
+        let is_last = next == demand.pairs.len();
+        let group = self
+            .demands
+            .get(at.demand.saturating_add(1))
+            .filter(|_| is_last);
         [
-            (Step::Within, within),
-            (Step::Across, across),
-            (Step::NextGroup, beyond),
+            (
+                Step::Within,
+                start(demand, at.cell.saturating_add(1), at.index),
+            ),
+            (Step::Across, start(demand, demand.first, next)),
+            (Step::NextGroup, group.and_then(|group| start(group, 0, 0))),
         ]
         .into_iter()
         .filter_map(|(step, start)| Some((step, start?)))
-        .filter(|(_, start)| *start >= at.destination)
         .min_by_key(|(_, start)| *start)
     }
 

@@ -67,3 +67,68 @@ fn a_block_in_too_many_pieces_is_planned_without_bridging() {
     assert_eq!(descriptors(16, Contract::PayloadOnly), 2 * 16 * 64);
     assert_eq!(descriptors(64, bridge), 2 * 64 * 64);
 }
+
+/// One byte in four of each row of 21.
+fn sparse(id: u32, pool: u32, allocation: u32) -> GroupSpec {
+    let field = FieldSpec::new("k", "uint8")
+        .at(allocation, 0)
+        .page_stride(21)
+        .dim(Axis::Token, 6, 4);
+    GroupSpec::new(id, "full_attention", 16, pool).layer("layers.0", [field])
+}
+
+#[test]
+fn bytes_of_another_allocation_do_not_follow_those_of_this() {
+    let layout = LayoutBuilder::new()
+        .allocation(0, 84)
+        .allocation(1, 120)
+        .pool(0, 4, None)
+        .pool(1, 4, None)
+        .group(sparse(0, 0, 0))
+        .group(
+            GroupSpec::new(1, "mla", 16, 1).layer(
+                "layers.0",
+                [FieldSpec::new("k", "uint8")
+                    .at(1, 0)
+                    .page_stride(24)
+                    .dim(Axis::Token, 24, 1)],
+            ),
+        )
+        .build()
+        .unwrap();
+    let pairing = Pairing::new(&layout, &layout).unwrap();
+    let slots = || RawSlots {
+        first_block: None,
+        entries: vec![Some(1)],
+    };
+    let tables = |group| RawTables {
+        group,
+        source: slots(),
+        destination: slots(),
+    };
+    let raw = RawRequest {
+        id: "r".to_owned(),
+        computed_tokens: Some(16),
+        tail_aligned: false,
+        groups: vec![tables(0), tables(1)],
+    };
+    let request = Request::new(&raw, &pairing).unwrap();
+    let max_gap = ByteLen::new(8).unwrap();
+    let options = Options {
+        contract: Contract::BridgeDead { max_gap },
+        ..Options::default()
+    };
+    let plan = pairing.plan(&[request], &options).unwrap().plan;
+    let copies: Vec<_> = plan
+        .copies()
+        .map(|copy| {
+            (
+                copy.destination().get(),
+                copy.destination_offset().get(),
+                copy.len().get(),
+            )
+        })
+        .collect();
+    // Group 1's block begins at 24, between bytes 21 and 25 of group 0's.
+    assert_eq!(copies, [(0, 21, 21), (1, 24, 24)]);
+}
