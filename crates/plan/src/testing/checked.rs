@@ -146,7 +146,9 @@ impl Judge<'_> {
     }
 
     /// Both refuse a single mutation, unless it changes nothing of what is
-    /// written and reported.
+    /// written and reported. Where gaps may be bridged, one that only writes more
+    /// dead bytes is refused by the check alone, for which a piece ends with
+    /// demanded bytes.
     ///
     /// # Panics
     /// They don't.
@@ -155,10 +157,10 @@ impl Judge<'_> {
         self.agree(&draft);
         if !self.is_same(&draft) {
             let (reference, check) = (self.reference.check(&draft), (self.check.0)(draft));
-            assert!(
-                reference.is_err() && check.is_err(),
-                "{mutation:?}: {reference:?} {check:?}"
-            );
+            assert!(check.is_err(), "{mutation:?}: {reference:?} {check:?}");
+            if self.contract == Contract::PayloadOnly {
+                assert!(reference.is_err(), "{mutation:?}: {check:?}");
+            }
         }
     }
 }
