@@ -286,16 +286,33 @@ fn differences_name_both_values() {
 
 #[test]
 fn an_empty_content_tag_fits_every_other() {
-    for (from, to, incompatible) in [("a", "b", true), ("", "b", false), ("a", "", false)] {
+    let texts = [
+        (
+            "a",
+            "b",
+            true,
+            "model revision is `a` at the source, `b` at the destination",
+        ),
+        (
+            "",
+            "b",
+            false,
+            "the source does not state its model revision, the destination's is `b`",
+        ),
+        (
+            "a",
+            "",
+            false,
+            "the destination does not state its model revision, the source's is `a`",
+        ),
+    ];
+    for (from, to, incompatible, text) in texts {
         let difference = Difference::Content {
-            tag: "model_revision",
+            tag: "model revision",
             source_tag: from.into(),
             destination_tag: to.into(),
         };
-        assert_eq!(
-            difference.to_string(),
-            format!("model_revision is `{from}` at the source, `{to}` at the destination")
-        );
+        assert_eq!(difference.to_string(), text);
         assert_eq!(difference.name(), "content");
         assert_eq!(difference.is_incompatible(), incompatible);
     }
