@@ -113,10 +113,7 @@ impl<'a> Ledger<'a> {
             };
             let own = own.entry(group.pool()).or_default();
             let taken = self.pools.get(&group.pool());
-            let read = self
-                .groups
-                .get(&group.id())
-                .filter(|_| self.side == Side::Source);
+            let read = self.groups.get(&group.id());
             let is_shared = self.bytes.concerns(group);
             for id in slots(tables).entries().iter().copied().filter_map(live) {
                 let owner = if !own.insert(id) {
