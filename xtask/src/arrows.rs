@@ -9,6 +9,7 @@ use crate::repo::Repo;
 
 const LAYOUT: &str = "mooncake-pd-layout";
 const PLAN: &str = "mooncake-pd-plan";
+const CONNECTOR: &str = "mooncake-pd-connector";
 const RDMA: &str = "mooncake-pd-rdma";
 const CLI: &str = "mooncake-pd";
 
@@ -16,6 +17,7 @@ const CLI: &str = "mooncake-pd";
 const ARROWS: &[(&str, &[&str])] = &[
     (LAYOUT, &[]),
     (PLAN, &[LAYOUT]),
+    (CONNECTOR, &[LAYOUT, PLAN]),
     (RDMA, &[LAYOUT, PLAN]),
     (CLI, &[LAYOUT, PLAN, RDMA]),
     ("xtask", &[]),
@@ -25,7 +27,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 ];
 
 /// Packages that never hold unsafe code and never link std.
-const PURE: &[&str] = &[LAYOUT, PLAN];
+const PURE: &[&str] = &[LAYOUT, PLAN, CONNECTOR];
 
 /// Packages outside the workspace that point into it.
 const OUTSIDE: &[&str] = &["checks/nostd", "checks/integrator", "fuzz"];
