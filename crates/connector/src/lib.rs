@@ -9,10 +9,34 @@ extern crate alloc;
 #[cfg(any(test, feature = "testing"))]
 extern crate std;
 
+mod decode;
+mod failure;
+mod handoff;
+mod hash;
 mod id;
+mod lease;
+mod limits;
+mod message;
+mod metrics;
+mod peer;
+mod prefill;
+mod tables;
 mod time;
+mod timer;
 mod tokens;
 
+pub use decode::{
+    Decode, DecodeCommand, DecodeError, DecodeEvent, DecodeOutcome, Dialect, Load, Resolved, Source,
+};
+pub use failure::{ConsumerProblem, Failure, Fault, Refusal, ResolveError, TransferFault};
+pub use handoff::{HandOff, HandOffError, HandOffPoint};
 pub use id::{EngineId, IdError, MAX_ID_BYTES, RequestId, TransferId};
+pub use lease::Quiescence;
+pub use limits::{DecodeLimits, PrefillLimits};
+pub use message::{Answer, Cancel, Consumer, MAX_CONSUMERS, Pull, Verdict, Want};
+pub use metrics::{DecodeMetrics, Histogram, PrefillMetrics};
+pub use peer::{Generation, Peer, PullNumber};
+pub use prefill::{AttemptId, Prefill, PrefillCommand, PrefillError, PrefillEvent, PrefillOutcome};
+pub use tables::{BlockTables, GroupTable, MAX_GROUPS, TablesError};
 pub use time::{Span, Time};
 pub use tokens::TokenCount;

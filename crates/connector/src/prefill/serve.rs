@@ -1,0 +1,429 @@
+//! Pulls, cancels and ends of transfers.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use mooncake_pd_plan::RequestError;
+
+use super::event::{AttemptId, PrefillCommand, PrefillOutcome};
+use super::flight::Flight;
+use super::record::{Claim, Reply, Stage, Waiting};
+use super::{KnownPeer, Prefill, Timer};
+use crate::failure::{Failure, Refusal};
+use crate::id::TransferId;
+use crate::lease::Quiescence;
+use crate::message::{Answer, Cancel, Pull, Verdict, Want};
+use crate::peer::{Admission, Generation, Peer, PullNumber, Window};
+use crate::time::Time;
+
+impl Prefill {
+    pub(super) fn pulled(&mut self, pull: Pull) {
+        self.metrics.pulls = self.metrics.pulls.saturating_add(1);
+        let reply = Reply {
+            from: pull.from,
+            number: pull.number,
+            consumer: pull.consumer,
+        };
+        let Some(admission) = self.admit(&reply, pull.to, pull.floor) else {
+            return;
+        };
+        if let Some(refusal) = match admission {
+            Admission::New => self.place(&pull.transfer, &reply).err(),
+            Admission::UnderWay(_) => {
+                // It will be answered when it is over.
+                self.metrics.repeated = self.metrics.repeated.saturating_add(1);
+                return;
+            }
+            Admission::Over => {
+                self.metrics.repeated = self.metrics.repeated.saturating_add(1);
+                Some(Refusal::Over(reply.number))
+            }
+            Admission::Superseded => Some(Refusal::Superseded),
+            Admission::Full => Some(Refusal::Busy),
+        } {
+            self.reply(&reply, Verdict::Refused(refusal));
+            return;
+        }
+        if let Some(peer) = self.peers.get_mut(&reply.from.engine) {
+            peer.window.begin(reply.number, pull.transfer.clone());
+        }
+        let now = self.timers.now();
+        let Some(record) = self.records.get_mut(&pull.transfer) else {
+            return;
+        };
+        if matches!(record.stage, Stage::Ready(_)) {
+            self.serve(&pull.transfer, reply, pull.want, now);
+            self.end_if_done(&pull.transfer);
+            return;
+        }
+        let timer = record.owner.is_some().then(|| {
+            let timer = Timer::Waiting(pull.transfer.clone(), reply.clone());
+            self.timers.set(now.after(self.limits.ready_wait), timer)
+        });
+        record.waiting.push(Waiting {
+            reply,
+            want: pull.want,
+            since: now,
+            timer,
+        });
+    }
+
+    pub(super) fn cancelled(&mut self, cancel: Cancel) {
+        self.metrics.cancels = self.metrics.cancels.saturating_add(1);
+        let reply = Reply {
+            from: cancel.from,
+            number: cancel.number,
+            consumer: cancel.consumer,
+        };
+        let Some(admission) = self.admit(&reply, cancel.to, cancel.floor) else {
+            return;
+        };
+        match admission {
+            Admission::UnderWay(transfer) => {
+                let flight = self.flight_of(&transfer, &reply);
+                if let Some(attempt) = flight {
+                    self.drain(attempt);
+                    return;
+                }
+                self.drop_waiting(&transfer, &reply, Failure::Cancelled);
+                self.reply(&reply, Verdict::Refused(Refusal::Cancelled));
+                self.end_if_done(&transfer);
+            }
+            Admission::New => {
+                // The pull is still on its way, or lost: it is refused when it
+                // comes, and its consumer is not waited for.
+                if self.place(&cancel.transfer, &reply).is_ok()
+                    && let Some(record) = self.records.get_mut(&cancel.transfer)
+                {
+                    record.settle(reply.consumer, Claim::Failed, Some(Failure::Cancelled));
+                }
+                self.reply(&reply, Verdict::Refused(Refusal::Cancelled));
+                self.end_if_done(&cancel.transfer);
+            }
+            Admission::Over | Admission::Superseded => {
+                self.reply(&reply, Verdict::Refused(Refusal::Cancelled));
+            }
+            // Not remembered, so nothing may be promised; the peer asks again.
+            Admission::Full => {}
+        }
+    }
+
+    /// Looks a message's sender up. `None`: it was dealt with.
+    fn admit(&mut self, reply: &Reply, to: Generation, floor: PullNumber) -> Option<Admission> {
+        if to != self.me.generation {
+            // Whether an earlier incarnation of ours still writes is not ours to say.
+            self.metrics.refused = self.metrics.refused.saturating_add(1);
+            self.commands.push_back(PrefillCommand::Answer(Answer {
+                from: self.me.clone(),
+                to: reply.from.clone(),
+                number: reply.number,
+                verdict: Verdict::Refused(Refusal::Generation {
+                    asked: to,
+                    actual: self.me.generation,
+                }),
+                quiescent: false,
+            }));
+            return None;
+        }
+        let Peer { engine, generation } = &reply.from;
+        let now = self.timers.now();
+        let known = self.peers.get(engine).map(|peer| peer.window.generation);
+        match known {
+            Some(known) if *generation < known => return Some(Admission::Superseded),
+            Some(known) if *generation > known => self.supersede(&reply.from),
+            Some(_) => {}
+            None if self.peers.len() >= self.limits.peers => return Some(Admission::Full),
+            None => {
+                let window = Window::new(*generation, self.hash.clone());
+                self.peers
+                    .insert(engine.clone(), KnownPeer { window, last: now });
+                let at = now.after(self.limits.peer_idle);
+                self.timers.set(at, Timer::Peer(engine.clone()));
+            }
+        }
+        let peer = self.peers.get_mut(engine)?;
+        peer.last = now;
+        let most = self.limits.pulls_per_peer;
+        Some(peer.window.admit(reply.number, floor, most))
+    }
+
+    /// A peer was started again: nobody waits for what its predecessor asked for.
+    fn supersede(&mut self, new: &Peer) {
+        let Some(peer) = self.peers.get_mut(&new.engine) else {
+            return;
+        };
+        let window = Window::new(new.generation, self.hash.clone());
+        let old = core::mem::replace(&mut peer.window, window);
+        let from = Peer {
+            engine: new.engine.clone(),
+            generation: old.generation,
+        };
+        let failure = Failure::PeerLost {
+            generation: old.generation,
+        };
+        for (number, transfer) in old.live() {
+            let matches = |reply: &Reply| reply.number == number && reply.from == from;
+            let Some(record) = self.records.get(transfer) else {
+                continue;
+            };
+            let waiting = record
+                .waiting
+                .iter()
+                .find(|waiting| matches(&waiting.reply));
+            if let Some(reply) = waiting.map(|waiting| waiting.reply.clone()) {
+                self.drop_waiting(transfer, &reply, failure.clone());
+                self.end_if_done(transfer);
+                continue;
+            }
+            let flights = record.flights.clone();
+            for attempt in flights {
+                let theirs = |flight: &Flight| matches(&flight.reply);
+                if self.flights.get(&attempt).is_some_and(theirs) {
+                    self.drain(attempt);
+                }
+            }
+        }
+    }
+
+    /// Finds or makes the record that a consumer asks for, and notes it there.
+    fn place(&mut self, transfer: &TransferId, reply: &Reply) -> Result<(), Refusal> {
+        if !self.records.contains_key(transfer) {
+            if self.ended.contains(transfer) {
+                return Err(Refusal::Ended);
+            }
+            if self.unknown >= self.limits.unknown {
+                return Err(Refusal::Busy);
+            }
+            let at = self.timers.now().after(self.limits.unknown_wait);
+            let timer = self.timers.set(at, Timer::Record(transfer.clone()));
+            let record = self.records.entry(transfer.clone()).or_default();
+            record.timer = Some(timer);
+        }
+        let Some(record) = self.records.get_mut(transfer) else {
+            return Err(Refusal::Unknown);
+        };
+        if let Some(cause) = &record.settling {
+            return Err(refusal(cause));
+        }
+        if record.owner.is_none() && self.unknown >= self.limits.unknown {
+            return Err(Refusal::Busy);
+        }
+        let asked = reply.consumer;
+        record
+            .claim(asked)
+            .map_err(|reason| Refusal::Consumer { asked, reason })?;
+        if record.owner.is_none() {
+            record.unnamed = record.unnamed.saturating_add(1);
+            self.unknown = self.unknown.saturating_add(1);
+        }
+        Ok(())
+    }
+
+    /// Serves a pull whose prompt is computed.
+    pub(super) fn serve(&mut self, transfer: &TransferId, reply: Reply, want: Want, since: Time) {
+        let now = self.timers.now();
+        let Some(record) = self.records.get_mut(transfer) else {
+            return;
+        };
+        let Stage::Ready(source) = &mut record.stage else {
+            return;
+        };
+        let (tables, expects) = match want {
+            Want::Release => {
+                record.settle(reply.consumer, Claim::Released, None);
+                self.reply(&reply, Verdict::Released);
+                return;
+            }
+            Want::Cache { tables, expects } => (tables, expects),
+        };
+        let prefill = source.hand_off.computed();
+        if let Some(decode) = expects
+            && decode != prefill
+        {
+            let failure = Failure::HandOff { prefill, decode };
+            record.settle(reply.consumer, Claim::Failed, Some(failure));
+            self.reply(
+                &reply,
+                Verdict::Refused(Refusal::HandOff { prefill, decode }),
+            );
+            return;
+        }
+        let attempt = AttemptId::new(self.attempts);
+        self.attempts = self.attempts.wrapping_add(1);
+        let loan = source.lease.lend();
+        self.commands.push_back(PrefillCommand::Transfer {
+            attempt,
+            to: reply.from.clone(),
+            transfer: transfer.clone(),
+            hand_off: source.hand_off,
+            source: Arc::clone(source.lease.tables()),
+            destination: tables,
+        });
+        record.flights.push(attempt);
+        self.metrics.waited.record(now.since(since));
+        let deadline = now.after(self.limits.transfer);
+        let timer = Some(self.timers.set(deadline, Timer::Flight(attempt)));
+        self.flights.insert(
+            attempt,
+            Flight {
+                transfer: transfer.clone(),
+                reply,
+                loan,
+                since: now,
+                timer,
+                draining: false,
+            },
+        );
+    }
+
+    pub(super) fn settled(
+        &mut self,
+        attempt: AttemptId,
+        fault: Option<(Failure, Refusal)>,
+        proof: Quiescence,
+    ) {
+        let Some(flight) = self.flights.swap_remove(&attempt) else {
+            self.metrics.unknown_completions = self.metrics.unknown_completions.saturating_add(1);
+            return;
+        };
+        self.cancel_timer(flight.timer);
+        let now = self.timers.now();
+        self.metrics.transferred.record(now.since(flight.since));
+        let (failure, refusal) = fault.unzip();
+        let mut hand_off = None;
+        if let Some(record) = self.records.get_mut(&flight.transfer) {
+            record.flights.retain(|other| *other != attempt);
+            if let Stage::Ready(source) = &mut record.stage {
+                source.lease.repay(flight.loan, proof);
+                hand_off = Some(source.hand_off);
+            }
+            let claim = match failure {
+                None => Claim::Delivered,
+                Some(_) => Claim::Failed,
+            };
+            record.settle(flight.reply.consumer, claim, failure);
+        }
+        let verdict = match refusal {
+            None => Verdict::Delivered { hand_off },
+            Some(refusal) => Verdict::Refused(refusal),
+        };
+        self.reply(&flight.reply, verdict);
+        self.end_if_done(&flight.transfer);
+    }
+
+    pub(super) fn refused(&mut self, attempt: AttemptId, error: Arc<RequestError>) {
+        let refusal = Refusal::Tables(error.name());
+        let fault = Some((Failure::Tables(error), refusal));
+        self.settled(attempt, fault, Quiescence::untouched());
+    }
+
+    /// Tells the engine once that a transfer should end.
+    pub(super) fn drain(&mut self, attempt: AttemptId) {
+        if let Some(flight) = self.flights.get_mut(&attempt)
+            && !flight.draining
+        {
+            flight.draining = true;
+            self.metrics.drains = self.metrics.drains.saturating_add(1);
+            self.commands.push_back(PrefillCommand::Drain { attempt });
+        }
+    }
+
+    /// Takes a waiting pull out; its consumer is not waited for.
+    pub(super) fn drop_waiting(&mut self, transfer: &TransferId, reply: &Reply, failure: Failure) {
+        let Some(record) = self.records.get_mut(transfer) else {
+            return;
+        };
+        let at = record
+            .waiting
+            .iter()
+            .position(|waiting| waiting.reply == *reply);
+        let Some(at) = at else {
+            return;
+        };
+        let waiting = record.waiting.remove(at);
+        record.settle(reply.consumer, Claim::Failed, Some(failure));
+        self.cancel_timer(waiting.timer);
+    }
+
+    fn flight_of(&self, transfer: &TransferId, reply: &Reply) -> Option<AttemptId> {
+        let record = self.records.get(transfer)?;
+        let theirs = |attempt: &&AttemptId| {
+            self.flights.get(*attempt).is_some_and(|flight| {
+                flight.reply.number == reply.number && flight.reply.from == reply.from
+            })
+        };
+        record.flights.iter().find(theirs).copied()
+    }
+
+    /// Ends a record as soon as nothing of it is under way.
+    pub(super) fn give_up(&mut self, transfer: &TransferId, cause: Failure) {
+        let Some(record) = self.records.get_mut(transfer) else {
+            return;
+        };
+        record.settling.get_or_insert(cause);
+        let flights = record.flights.clone();
+        for attempt in flights {
+            self.drain(attempt);
+        }
+        self.end_if_done(transfer);
+    }
+
+    pub(super) fn end_if_done(&mut self, transfer: &TransferId) {
+        let outcome = self.records.get(transfer).and_then(super::Record::outcome);
+        let Some(outcome) = outcome else {
+            return;
+        };
+        let Some(record) = self.records.swap_remove(transfer) else {
+            return;
+        };
+        self.cancel_timer(record.timer);
+        self.unknown = self.unknown.saturating_sub(record.unnamed);
+        let waiting: Vec<Waiting> = record.waiting.into_iter().collect();
+        for waiting in waiting {
+            self.cancel_timer(waiting.timer);
+            let refusal = match &outcome {
+                PrefillOutcome::Failed(cause) => refusal(cause),
+                PrefillOutcome::Delivered | PrefillOutcome::Released => Refusal::Ended,
+            };
+            self.reply(&waiting.reply, Verdict::Refused(refusal));
+        }
+        let now = self.timers.now();
+        let mut tables = None;
+        if let Stage::Ready(source) = record.stage {
+            self.metrics.served_after.record(now.since(source.since));
+            // Every loan is repaid: `outcome` waits for the flights.
+            tables = self.leases.end(source.lease).ok();
+        }
+        let Some(request) = record.owner else {
+            return;
+        };
+        self.live = self.live.saturating_sub(1);
+        let count = match outcome {
+            PrefillOutcome::Failed(_) => &mut self.metrics.failed,
+            PrefillOutcome::Delivered | PrefillOutcome::Released => &mut self.metrics.delivered,
+        };
+        *count = count.saturating_add(1);
+        let until = now.after(self.limits.ended_memory);
+        if self.ended.is_empty() && self.limits.ended > 0 {
+            self.timers.set(until, Timer::Ended);
+        }
+        self.ended
+            .remember(transfer.clone(), until, self.limits.ended);
+        self.commands.push_back(PrefillCommand::Ended {
+            request,
+            transfer: transfer.clone(),
+            outcome,
+            tables,
+        });
+    }
+}
+
+/// What a decode rank is told of a request that ends.
+fn refusal(cause: &Failure) -> Refusal {
+    match cause {
+        Failure::Aborted => Refusal::Aborted,
+        Failure::NotComputed { after } => Refusal::NotReady { after: *after },
+        Failure::Refused(refusal) => *refusal,
+        _ => Refusal::Ended,
+    }
+}
