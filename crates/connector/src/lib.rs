@@ -21,6 +21,8 @@ mod metrics;
 mod peer;
 mod prefill;
 mod tables;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod time;
 mod timer;
 mod tokens;

@@ -34,7 +34,7 @@ impl fmt::Display for Generation {
 }
 
 /// One incarnation of an engine's rank: a restarted peer is a new peer.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Peer {
     /// The rank's name, one for each rank that sends or answers pulls.
     pub engine: EngineId,

@@ -171,7 +171,9 @@ pub enum DecodeCommand {
         cancel: Cancel,
     },
     /// Make sure that nothing more can land of what this incarnation was asked for,
-    /// whatever it takes, and report [`DecodeEvent::Fenced`]. Repeated until then.
+    /// also not through a pull that is still on its way to it, whatever that takes
+    /// (new keys for the memory, a new session), and report [`DecodeEvent::Fenced`].
+    /// Repeated until then.
     Fence {
         /// Who.
         source: Source,

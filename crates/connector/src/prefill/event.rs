@@ -9,7 +9,7 @@ use crate::handoff::HandOff;
 use crate::id::{RequestId, TransferId};
 use crate::lease::Quiescence;
 use crate::message::{Answer, Cancel, Pull};
-use crate::peer::Peer;
+use crate::peer::{Peer, PullNumber};
 use crate::tables::{BlockTables, TablesError};
 
 /// One transfer that the engine was asked to run, 0..2^64; never used again.
@@ -86,6 +86,8 @@ pub enum PrefillCommand {
         attempt: AttemptId,
         /// Whose memory is written.
         to: Peer,
+        /// The pull that it serves.
+        number: PullNumber,
         /// The hand-over it is part of.
         transfer: TransferId,
         /// How far the prompt is computed.

@@ -254,6 +254,7 @@ impl Prefill {
         self.commands.push_back(PrefillCommand::Transfer {
             attempt,
             to: reply.from.clone(),
+            number: reply.number,
             transfer: transfer.clone(),
             hand_off: source.hand_off,
             source: Arc::clone(source.lease.tables()),
