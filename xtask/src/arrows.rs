@@ -21,9 +21,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     (RDMA, &[LAYOUT, PLAN]),
     (CLI, &[LAYOUT, PLAN, RDMA]),
     ("xtask", &[]),
-    ("nostd-check", &[LAYOUT, PLAN]),
+    ("nostd-check", &[LAYOUT, PLAN, CONNECTOR]),
     ("integrator-check", &[LAYOUT, PLAN]),
-    ("mooncake-pd-fuzz", &[LAYOUT, PLAN]),
+    ("mooncake-pd-fuzz", &[LAYOUT, PLAN, CONNECTOR]),
 ];
 
 /// Packages that never hold unsafe code and never link std.

@@ -5,6 +5,7 @@ mod fuzz;
 mod mutants;
 mod outside;
 mod repo;
+mod simulate;
 mod steps;
 mod suite;
 mod tally;
@@ -29,6 +30,8 @@ enum Chore {
     Test(suite::Args),
     /// Runs each fuzz target for a while (needs a nightly toolchain)
     Fuzz(fuzz::Args),
+    /// Runs random schedules of the connector, each of which its seed replays
+    Simulate(simulate::Args),
     /// Runs cargo-mutants on layout and plan, resuming where the last run stopped
     Mutants(mutants::Args),
 }
@@ -38,6 +41,7 @@ fn main() -> ExitCode {
     let done = Repo::locate().and_then(|repo| match chore {
         Chore::Test(args) => suite::run(&repo, &args),
         Chore::Fuzz(args) => fuzz::run(&repo, &args),
+        Chore::Simulate(args) => simulate::run(&repo, &args),
         Chore::Mutants(args) => mutants::run(&repo, &args),
     });
     match done {

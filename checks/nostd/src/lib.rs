@@ -1,4 +1,4 @@
-//! Layout and plan, with all their dependencies, in a static library that brings its own panic
+//! Layout, plan and connector, with all their dependencies, in a static library that brings its own panic
 //! handler and allocator.
 //!
 //! Whatever pulls std in brings std's panic handler too, and the build ends with
@@ -15,6 +15,11 @@ use core::panic::PanicInfo;
 use core::ptr;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
+use alloc::sync::Arc;
+use mooncake_pd_connector::{
+    Consumer, Decode, DecodeEvent, DecodeLimits, EngineId, Generation, Peer, Prefill, PrefillEvent,
+    PrefillLimits, Time,
+};
 use mooncake_pd_layout::CacheLayout;
 use mooncake_pd_plan::{Options, Pairing, RawRequest, RawSlots, RawTables, Request};
 
@@ -99,5 +104,19 @@ fn plan(json: &[u8], blocks: u64) -> Option<u64> {
     };
     let request = Request::new(&request, &pairing).ok()?;
     let batch = pairing.plan(&[request], &Options::default()).ok()?;
+    connect(Arc::new(layout.clone()))?;
     Some(batch.plan.descriptors())
+}
+
+/// Runs both session machines for one event.
+fn connect(layout: Arc<CacheLayout>) -> Option<()> {
+    let me = Peer {
+        engine: EngineId::new("engine").ok()?,
+        generation: Generation::new(1),
+    };
+    let now = Time::from_micros(1);
+    let mut prefill = Prefill::new(me.clone(), layout.clone(), PrefillLimits::default(), 0);
+    prefill.handle(now, PrefillEvent::Tick).ok()?;
+    let mut decode = Decode::new(me, Consumer::ALONE, layout, DecodeLimits::default(), 0);
+    decode.handle(now, DecodeEvent::Tick).ok()
 }

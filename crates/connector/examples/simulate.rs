@@ -50,7 +50,7 @@ fn main() -> ExitCode {
     });
     if let Some((seed, violation)) = failure.into_inner().ok().flatten() {
         eprintln!("seed {seed}: {violation}");
-        eprintln!("replay: simulate 1 --seed {seed}");
+        eprintln!("replay: cargo xtask simulate 1 --seed {seed} --trace");
         return ExitCode::FAILURE;
     }
     if let Ok(total) = total.into_inner() {

@@ -1,6 +1,11 @@
 //! The session machines in a random world.
 
-use mooncake_pd_connector::testing::sim::{Choices, Defect, Options, Report, simulate};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use mooncake_pd_connector::testing::sim::{
+    Choices, Defect, Options, Report, check_schedule_bytes, simulate,
+};
 
 /// Schedules of the sample; `cargo xtask simulate` runs as many as one likes.
 const SAMPLE: u64 = 20_000;
@@ -44,5 +49,21 @@ fn every_deliberate_fault_is_noticed() {
         });
         let (seed, violation) = noticed.unwrap_or_else(|| panic!("{defect:?} goes unnoticed"));
         println!("{defect:?} at seed {seed}: {:.200}", violation.to_string());
+    }
+}
+
+#[test]
+fn every_input_of_the_corpus_of_schedule_passes_the_check() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/schedule");
+    let entries = fs::read_dir(folder).expect("the corpus");
+    let mut inputs: Vec<PathBuf> = entries
+        .map(|entry| entry.expect("an input").path())
+        .collect();
+    inputs.sort();
+    assert!(inputs.len() >= 30, "{} inputs", inputs.len());
+    for input in inputs {
+        // Shown if the check fails.
+        println!("{}", input.display());
+        check_schedule_bytes(&fs::read(input).expect("an input"));
     }
 }
