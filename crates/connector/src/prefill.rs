@@ -1,5 +1,6 @@
 //! The life cycle of a prefill rank's transfers.
 
+mod admit;
 mod ended;
 mod event;
 mod flight;

@@ -8,12 +8,12 @@ use mooncake_pd_plan::RequestError;
 use super::event::{AttemptId, PrefillCommand, PrefillOutcome};
 use super::flight::Flight;
 use super::record::{Claim, Reply, Stage, Waiting};
-use super::{KnownPeer, Prefill, Timer};
+use super::{Prefill, Timer};
 use crate::failure::{Failure, Refusal};
 use crate::id::TransferId;
 use crate::lease::Quiescence;
-use crate::message::{Answer, Cancel, Pull, Verdict, Want};
-use crate::peer::{Admission, Generation, Peer, PullNumber, Window};
+use crate::message::{Cancel, Pull, Verdict, Want};
+use crate::peer::Admission;
 use crate::time::Time;
 
 impl Prefill {
@@ -106,117 +106,6 @@ impl Prefill {
             // Not remembered, so nothing may be promised; the peer asks again.
             Admission::Full => {}
         }
-    }
-
-    /// Looks a message's sender up. `None`: it was dealt with.
-    fn admit(&mut self, reply: &Reply, to: Generation, floor: PullNumber) -> Option<Admission> {
-        if to != self.me.generation {
-            // Whether an earlier incarnation of ours still writes is not ours to say.
-            self.metrics.refused = self.metrics.refused.saturating_add(1);
-            self.commands.push_back(PrefillCommand::Answer(Answer {
-                from: self.me.clone(),
-                to: reply.from.clone(),
-                number: reply.number,
-                verdict: Verdict::Refused(Refusal::Generation {
-                    asked: to,
-                    actual: self.me.generation,
-                }),
-                quiescent: false,
-            }));
-            return None;
-        }
-        let Peer { engine, generation } = &reply.from;
-        let now = self.timers.now();
-        let known = self.peers.get(engine).map(|peer| peer.window.generation);
-        match known {
-            Some(known) if *generation < known => return Some(Admission::Superseded),
-            Some(known) if *generation > known => self.supersede(&reply.from),
-            Some(_) => {}
-            None if self.peers.len() >= self.limits.peers => return Some(Admission::Full),
-            None => {
-                let window = Window::new(*generation, self.hash.clone());
-                self.peers
-                    .insert(engine.clone(), KnownPeer { window, last: now });
-                let at = now.after(self.limits.peer_idle);
-                self.timers.set(at, Timer::Peer(engine.clone()));
-            }
-        }
-        let peer = self.peers.get_mut(engine)?;
-        peer.last = now;
-        let most = self.limits.pulls_per_peer;
-        Some(peer.window.admit(reply.number, floor, most))
-    }
-
-    /// A peer was started again: nobody waits for what its predecessor asked for.
-    fn supersede(&mut self, new: &Peer) {
-        let Some(peer) = self.peers.get_mut(&new.engine) else {
-            return;
-        };
-        let window = Window::new(new.generation, self.hash.clone());
-        let old = core::mem::replace(&mut peer.window, window);
-        let from = Peer {
-            engine: new.engine.clone(),
-            generation: old.generation,
-        };
-        let failure = Failure::PeerLost {
-            generation: old.generation,
-        };
-        for (number, transfer) in old.live() {
-            let matches = |reply: &Reply| reply.number == number && reply.from == from;
-            let Some(record) = self.records.get(transfer) else {
-                continue;
-            };
-            let waiting = record
-                .waiting
-                .iter()
-                .find(|waiting| matches(&waiting.reply));
-            if let Some(reply) = waiting.map(|waiting| waiting.reply.clone()) {
-                self.drop_waiting(transfer, &reply, failure.clone());
-                self.end_if_done(transfer);
-                continue;
-            }
-            let flights = record.flights.clone();
-            for attempt in flights {
-                let theirs = |flight: &Flight| matches(&flight.reply);
-                if self.flights.get(&attempt).is_some_and(theirs) {
-                    self.drain(attempt);
-                }
-            }
-        }
-    }
-
-    /// Finds or makes the record that a consumer asks for, and notes it there.
-    fn place(&mut self, transfer: &TransferId, reply: &Reply) -> Result<(), Refusal> {
-        if !self.records.contains_key(transfer) {
-            if self.ended.contains(transfer) {
-                return Err(Refusal::Ended);
-            }
-            if self.unknown >= self.limits.unknown {
-                return Err(Refusal::Busy);
-            }
-            let at = self.timers.now().after(self.limits.unknown_wait);
-            let timer = self.timers.set(at, Timer::Record(transfer.clone()));
-            let record = self.records.entry(transfer.clone()).or_default();
-            record.timer = Some(timer);
-        }
-        let Some(record) = self.records.get_mut(transfer) else {
-            return Err(Refusal::Unknown);
-        };
-        if let Some(cause) = &record.settling {
-            return Err(refusal(cause));
-        }
-        if record.owner.is_none() && self.unknown >= self.limits.unknown {
-            return Err(Refusal::Busy);
-        }
-        let asked = reply.consumer;
-        record
-            .claim(asked)
-            .map_err(|reason| Refusal::Consumer { asked, reason })?;
-        if record.owner.is_none() {
-            record.unnamed = record.unnamed.saturating_add(1);
-            self.unknown = self.unknown.saturating_add(1);
-        }
-        Ok(())
     }
 
     /// Serves a pull whose prompt is computed.
@@ -420,7 +309,7 @@ impl Prefill {
 }
 
 /// What a decode rank is told of a request that ends.
-fn refusal(cause: &Failure) -> Refusal {
+pub(super) fn refusal(cause: &Failure) -> Refusal {
     match cause {
         Failure::Aborted => Refusal::Aborted,
         Failure::NotComputed { after } => Refusal::NotReady { after: *after },
