@@ -26,6 +26,7 @@ pub mod testing;
 mod time;
 mod timer;
 mod tokens;
+pub mod wire;
 
 pub use decode::{
     Decode, DecodeCommand, DecodeError, DecodeEvent, DecodeOutcome, Dialect, Load, Resolved, Source,
