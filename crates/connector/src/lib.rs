@@ -27,6 +27,7 @@ mod time;
 mod timer;
 mod tokens;
 pub mod wire;
+mod window;
 
 pub use decode::{
     Decode, DecodeCommand, DecodeError, DecodeEvent, DecodeOutcome, Dialect, Load, Resolved, Source,

@@ -29,7 +29,7 @@ pub struct PrefillLimits {
     /// How long a silent decode rank is remembered: longer than any message may
     /// take, for what came before is forgotten with it. Default 3,600 s.
     pub peer_idle: Span,
-    /// Pulls of one decode rank that are not over. Default 65,536.
+    /// Pulls of one decode rank that wait or are being served. Default 65,536.
     pub pulls_per_peer: usize,
 }
 

@@ -8,7 +8,8 @@ use super::{KnownPeer, Prefill, Timer};
 use crate::failure::{Failure, Refusal};
 use crate::id::TransferId;
 use crate::message::{Answer, Verdict};
-use crate::peer::{Admission, Generation, Peer, PullNumber, Window};
+use crate::peer::{Generation, Peer, PullNumber};
+use crate::window::{Admission, Window};
 
 impl Prefill {
     /// Looks a message's sender up. `None`: it was dealt with.

@@ -13,8 +13,8 @@ use crate::failure::{Failure, Refusal};
 use crate::id::TransferId;
 use crate::lease::Quiescence;
 use crate::message::{Cancel, Pull, Verdict, Want};
-use crate::peer::Admission;
 use crate::time::Time;
+use crate::window::Admission;
 
 impl Prefill {
     pub(super) fn pulled(&mut self, pull: Pull) {
