@@ -9,10 +9,14 @@ extern crate alloc;
 #[cfg(any(test, feature = "testing"))]
 extern crate std;
 
+mod accounting;
 mod decode;
 mod failure;
+mod flavour;
 mod handoff;
 mod hash;
+mod holdback;
+mod host;
 mod id;
 mod lease;
 mod limits;
@@ -29,11 +33,19 @@ mod tokens;
 pub mod wire;
 mod window;
 
+pub use accounting::{Accounting, AccountingError, Matched, PrefillShare};
 pub use decode::{
     Decode, DecodeCommand, DecodeError, DecodeEvent, DecodeOutcome, Dialect, Load, Resolved, Source,
 };
 pub use failure::{ConsumerProblem, Failure, Fault, Refusal, ResolveError, TransferFault};
+pub use flavour::Flavour;
 pub use handoff::{HandOff, HandOffError, HandOffPoint};
+pub use holdback::{Holdback, HoldbackError, Kept, MAX_LOOK_AHEAD, PromptInput};
+pub use host::{
+    Blocks, Computed, DecodeEnd, DecodeFailure, DecodeFinish, DecodeHost, DecodeOrder,
+    DecodeResult, HostError, HostLimits, HostMetrics, MAX_RANKS, PrefillEnd, PrefillFailure,
+    PrefillFinish, PrefillHost, PrefillOrder, PrefillResult, Ranks,
+};
 pub use id::{EngineId, IdError, MAX_ID_BYTES, RequestId, TransferId};
 pub use lease::Quiescence;
 pub use limits::{DecodeLimits, PrefillLimits};
