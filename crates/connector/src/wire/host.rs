@@ -163,6 +163,10 @@ mod tests {
         ] {
             Host::new(text).unwrap_err();
         }
+        let longest = "a.".repeat(126) + "b";
+        assert!(Host::new(&longest).is_ok());
+        let len = 254;
+        assert_eq!(Host::new(&(longest + "b")), Err(HostError::Length { len }));
         let error = Host::new("1.2.3").unwrap_err();
         assert_eq!(
             error.to_string(),

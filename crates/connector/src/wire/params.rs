@@ -255,5 +255,11 @@ mod tests {
         };
         let error = Params::decode(b"{}", &limits).unwrap_err();
         assert_eq!(error.to_string(), "a text of 2 bytes is more than 1");
+        let json_bytes = 2;
+        let limits = Limits {
+            json_bytes,
+            ..limits
+        };
+        assert_eq!(Params::decode(b"{}", &limits), Ok(Params::Local));
     }
 }

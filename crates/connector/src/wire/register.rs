@@ -161,6 +161,7 @@ impl Register {
 #[cfg(test)]
 mod tests {
     use super::{BootstrapError, Register, WorkerAddrError};
+    use crate::id::EngineId;
     use crate::wire::{Directory, Limits, TextError};
     use alloc::string::ToString;
 
@@ -245,6 +246,10 @@ mod tests {
             let text = text.replacen(right, wrong, 1);
             assert!(decode(&text, wide).is_err(), "{text}");
         }
+        let again = text.replace("}}}}", r#"}}},"1":{"engine_id":"e","worker_addr":{}}}"#);
+        let again = decode(&again, wide).unwrap();
+        let last = again.engine(&EngineId::new("e").unwrap()).unwrap();
+        assert_eq!((again.engines().len(), last.tp_size()), (2, 0));
         let two = text.replace(r#""2":"tcp://h:1""#, r#""2":"a","3":"b""#);
         let narrow = &Limits { ranks: 1, ..*wide };
         assert!(decode(text, narrow).is_ok());

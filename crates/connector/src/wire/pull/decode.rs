@@ -106,10 +106,7 @@ impl<'a> Draft<'a> {
                 self.tp_rank = Some(reader.number(Place::key(TP_RANK), range)?);
             }
             PP_SIZE => self.pp_size = NonZeroU32::new(reader.number(Place::key(PP_SIZE), size)?),
-            REQUESTS => {
-                self.requests = None;
-                self.requests = Some(requests(reader, limits)?);
-            }
+            REQUESTS => self.requests = Some(requests(reader, limits)?),
             BASES => {
                 let all = (0, u64::MAX);
                 self.bases = Some(list(BASES, reader, limits, |at, r| r.number(at, all))?);

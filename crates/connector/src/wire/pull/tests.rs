@@ -6,6 +6,7 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use super::{Pull, RequestFault};
+use crate::id::RequestId;
 use crate::wire::writer::Writer;
 use crate::wire::{DecodeError, Limits, RegionGroups};
 
@@ -196,6 +197,19 @@ fn a_request_that_stands_twice_is_refused() {
         error(&with("req_blocks", &twice)),
         "req_blocks[1] is a again"
     );
+}
+
+#[test]
+fn a_pull_that_we_make_names_a_request_once() {
+    let pull = decode(&message(&minimal())).unwrap().pull;
+    let once = pull.requests().first().unwrap();
+    let mut other = once.clone();
+    other.request = RequestId::new("b").unwrap();
+    let with = |requests| Pull::new(pull.puller().clone(), requests, None, None);
+    with([once.clone(), other.clone()].to_vec()).unwrap();
+    let error = with([once.clone(), other, once.clone()].to_vec()).unwrap_err();
+    let text = "requests 0 and 2 of the pull are both a";
+    assert_eq!(error.to_string(), text);
 }
 
 #[test]

@@ -268,6 +268,10 @@ fn c64_counts_beyond_the_message_and_beyond_the_limits_are_refused() {
         error(&with("kv_caches_base_addr", &huge)),
         "kv_caches_base_addr announces 4294967295 entries, 0 bytes are left"
     );
+    assert_eq!(
+        error(&[0x82, 0xa0, 1, 0xa0]),
+        "the message announces 2 entries, 3 bytes are left"
+    );
     let names = [0x91, 0xdb, 0xff, 0xff, 0xff, 0xff];
     assert!(matches!(
         decode(&with("registered_layer_names", &names)),
