@@ -8,7 +8,7 @@ pub const MAX_ID_BYTES: usize = 256;
 
 /// A text that can't be a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a {kind} of {len} bytes is outside 1..={MAX_ID_BYTES}")]
+#[error("{kind} of {len} bytes is outside 1..={MAX_ID_BYTES}")]
 pub struct IdError {
     /// What it was to name.
     pub kind: &'static str,
@@ -83,7 +83,7 @@ mod tests {
         let error = RequestId::new(&"x".repeat(257)).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "a request id of 257 bytes is outside 1..=256"
+            "request id of 257 bytes is outside 1..=256"
         );
     }
 }

@@ -232,7 +232,7 @@ mod tests {
             ),
             (
                 r#"{"do_remote_decode":true,"transfer_id":""}"#,
-                "transfer_id: a transfer id of 0 bytes is outside 1..=256",
+                "transfer_id: transfer id of 0 bytes is outside 1..=256",
             ),
             (
                 r#"{"do_remote_prefill":true,"transfer_id":"t","remote_engine_id":"e","remote_bootstrap_addr":"h:1"}"#,

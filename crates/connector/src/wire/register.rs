@@ -212,7 +212,7 @@ mod tests {
         let error = decode(&BODY.replace("\"e\"", "\"\"")).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "engine_id: a engine id of 0 bytes is outside 1..=256"
+            "engine_id: engine id of 0 bytes is outside 1..=256"
         );
         let long = BODY.replace("tcp://h:1", &"x".repeat(513));
         let (key, error) = ("addr", WorkerAddrError { len: 513 });

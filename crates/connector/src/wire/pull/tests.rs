@@ -237,7 +237,7 @@ fn c46_a_bad_request_fails_alone() {
         [
             "request b: block id -1 at 0 in group 0 is outside 0..2^32",
             "request c: block id 4294967296 at 0 in group 0 is outside 0..2^32",
-            "request d: a transfer id of 0 bytes is outside 1..=256",
+            "request d: transfer id of 0 bytes is outside 1..=256",
         ]
     );
 }
