@@ -30,8 +30,8 @@ pub mod testing;
 mod time;
 mod timer;
 mod tokens;
-pub mod wire;
 mod window;
+pub mod wire;
 
 pub use accounting::{Accounting, AccountingError, Matched, PrefillShare};
 pub use decode::{
