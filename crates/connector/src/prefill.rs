@@ -299,7 +299,7 @@ impl Prefill {
                 Timer::Flight(attempt) => {
                     if let Some(flight) = self.flights.get_mut(&attempt) {
                         flight.timer = None;
-                        self.drain(attempt);
+                        self.drain(attempt, None);
                     }
                 }
                 Timer::Peer(engine) => self.forget_peer(engine),
@@ -326,7 +326,9 @@ impl Prefill {
                 after: self.limits.hold,
             },
         };
-        self.give_up(transfer, failure);
+        // Who asked in time is still served.
+        record.settling.get_or_insert(failure);
+        self.end_if_done(transfer);
     }
 
     fn forget_peer(&mut self, engine: EngineId) {
@@ -352,6 +354,19 @@ impl Prefill {
         if let Some(timer) = timer {
             self.timers.cancel(timer);
         }
+    }
+
+    /// Answers a pull of which we may know no more than that we refuse it: whether
+    /// anything of it is under way is not ours to say.
+    fn reply_unquiet(&mut self, reply: &Reply, refusal: Refusal) {
+        self.metrics.refused = self.metrics.refused.saturating_add(1);
+        self.commands.push_back(PrefillCommand::Answer(Answer {
+            from: self.me.clone(),
+            to: reply.from.clone(),
+            number: reply.number,
+            verdict: Verdict::Refused(refusal),
+            quiescent: false,
+        }));
     }
 
     /// Answers a pull; it is over then.

@@ -13,6 +13,8 @@ pub(crate) struct TimerId(Time, u64);
 pub(crate) struct Timers<T> {
     set: BTreeMap<TimerId, T>,
     given: u64,
+    /// Deadlines set since the last [`Self::advance`] have this number or a higher one.
+    fresh: u64,
     now: Time,
 }
 
@@ -21,6 +23,7 @@ impl<T> Default for Timers<T> {
         Self {
             set: BTreeMap::new(),
             given: 0,
+            fresh: 0,
             now: Time::ZERO,
         }
     }
@@ -31,6 +34,7 @@ impl<T> Timers<T> {
     pub(crate) fn advance(&mut self, now: Time) -> bool {
         let back = now < self.now;
         self.now = self.now.max(now);
+        self.fresh = self.given;
         back
     }
 
@@ -50,10 +54,13 @@ impl<T> Timers<T> {
         self.set.remove(&id);
     }
 
-    /// The next deadline that is not in the future.
+    /// The next deadline that is not in the future. One that was set since the time
+    /// was told waits until it is told again, so that a pause of no length, or one
+    /// at the end of time, is no endless loop.
     pub(crate) fn due(&mut self) -> Option<T> {
         let entry = self.set.first_entry()?;
-        (entry.key().0 <= self.now).then(|| entry.remove())
+        let TimerId(at, number) = *entry.key();
+        (at <= self.now && number < self.fresh).then(|| entry.remove())
     }
 
     pub(crate) fn next(&self) -> Option<Time> {

@@ -26,7 +26,7 @@ pub(crate) enum Admission {
     Over,
     /// Of an incarnation that was followed by another.
     Superseded,
-    /// It would be one too many.
+    /// Its sender would be one too many, and can't be remembered.
     Full,
 }
 
@@ -54,12 +54,7 @@ impl Window {
     }
 
     /// Takes a number in. `floor` is the peer's oldest pull that is not over.
-    pub(crate) fn admit(
-        &mut self,
-        number: PullNumber,
-        floor: PullNumber,
-        most: usize,
-    ) -> Admission {
+    pub(crate) fn admit(&mut self, number: PullNumber, floor: PullNumber) -> Admission {
         if let Some(transfer) = self.live.get(&number) {
             return Admission::UnderWay(transfer.clone());
         }
@@ -68,9 +63,6 @@ impl Window {
         self.raise(floor.get().min(number));
         if number < self.floor || (self.reaches(number) && self.bit(number, None)) {
             return Admission::Over;
-        }
-        if self.live.len() >= most {
-            return Admission::Full;
         }
         if self.seen.is_empty() {
             self.seen = vec![0; WORDS];
@@ -92,6 +84,11 @@ impl Window {
 
     pub(crate) fn live(&self) -> impl Iterator<Item = (PullNumber, &TransferId)> {
         self.live.iter().map(|(number, id)| (*number, id))
+    }
+
+    /// Pulls that are not over.
+    pub(crate) fn len(&self) -> usize {
+        self.live.len()
     }
 
     pub(crate) fn is_idle(&self) -> bool {
@@ -161,7 +158,7 @@ mod tests {
     }
 
     fn admit(window: &mut Window, number: u64, floor: u64) -> Admission {
-        window.admit(PullNumber::new(number), PullNumber::new(floor), 2)
+        window.admit(PullNumber::new(number), PullNumber::new(floor))
     }
 
     #[test]
@@ -215,18 +212,17 @@ mod tests {
     }
 
     #[test]
-    fn pulls_under_way_are_known_below_the_floor_and_bounded() {
+    fn pulls_under_way_are_known_below_the_floor() {
         let mut window = window();
         let transfer = TransferId::new("t").unwrap();
         for number in [1, 2] {
             assert_eq!(admit(&mut window, number, 0), Admission::New);
             window.begin(PullNumber::new(number), transfer.clone());
         }
-        assert_eq!(admit(&mut window, 3, 3), Admission::Full);
+        assert_eq!(admit(&mut window, 3, 3), Admission::New);
+        assert_eq!(window.len(), 2);
         assert_eq!(admit(&mut window, 1, 0), Admission::UnderWay(transfer));
         window.finish(PullNumber::new(1));
         assert_eq!(admit(&mut window, 1, 0), Admission::Over);
-        // Not taken for seen when there was no room.
-        assert_eq!(admit(&mut window, 3, 3), Admission::New);
     }
 }

@@ -293,6 +293,7 @@ impl Decode {
             record.follow = false;
             record.followed = record.followed.saturating_add(1);
             record.patience = None;
+            record.hand_off = None;
             if let Some(old) = record.timer.take() {
                 self.timers.cancel(old);
             }

@@ -235,27 +235,22 @@ impl Decode {
     /// Has an incarnation fenced off. What it was asked for is over once it is.
     pub(super) fn fence(&mut self, source: &Source, generation: Generation) {
         self.mistrust(source, generation);
+        let Some(known) = self.sources.get(source) else {
+            return;
+        };
+        if known.fencing.iter().any(|(other, _)| *other == generation) {
+            return;
+        }
         // What writes nothing needs no fence.
         for transfer in self.open_pulls(source, generation) {
             self.end_release(&transfer);
         }
-        let open = self.open_pulls(source, generation);
-        for transfer in &open {
-            if let Some(record) = self.records.get_mut(transfer)
-                && !record.follow
-            {
-                record
-                    .failure
-                    .get_or_insert(Failure::PeerLost { generation });
-            }
+        if self.open_pulls(source, generation).is_empty() {
+            return;
         }
         let Some(known) = self.sources.get_mut(source) else {
             return;
         };
-        let fenced = known.fencing.iter().any(|(other, _)| *other == generation);
-        if open.is_empty() || fenced {
-            return;
-        }
         let at = self.timers.now().after(self.limits.fence_retry);
         let timer = Timer::Fence(source.clone(), generation);
         known.fencing.push((generation, self.timers.set(at, timer)));
@@ -301,7 +296,12 @@ impl Decode {
         self.timers.cancel(timer);
         self.mistrust(source, generation);
         for transfer in self.open_pulls(source, generation) {
-            let open = self.records.get(&transfer).map(|record| {
+            let open = self.records.get_mut(&transfer).map(|record| {
+                // Whether it was taken or not: only who was told otherwise asks again.
+                if !record.follow {
+                    let lost = Failure::PeerLost { generation };
+                    record.failure.get_or_insert(lost);
+                }
                 let theirs = record.open.iter();
                 let theirs = theirs.filter(|pull| pull.generation == generation);
                 theirs.map(|pull| pull.number).collect::<Vec<_>>()

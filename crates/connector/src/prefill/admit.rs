@@ -1,13 +1,11 @@
 //! Which messages count, and which transfer they are about.
 
-use super::event::PrefillCommand;
 use super::flight::Flight;
 use super::record::Reply;
 use super::serve::refusal;
 use super::{KnownPeer, Prefill, Timer};
 use crate::failure::{Failure, Refusal};
 use crate::id::TransferId;
-use crate::message::{Answer, Verdict};
 use crate::peer::{Generation, Peer, PullNumber};
 use crate::window::{Admission, Window};
 
@@ -21,17 +19,8 @@ impl Prefill {
     ) -> Option<Admission> {
         if to != self.me.generation {
             // Whether an earlier incarnation of ours still writes is not ours to say.
-            self.metrics.refused = self.metrics.refused.saturating_add(1);
-            self.commands.push_back(PrefillCommand::Answer(Answer {
-                from: self.me.clone(),
-                to: reply.from.clone(),
-                number: reply.number,
-                verdict: Verdict::Refused(Refusal::Generation {
-                    asked: to,
-                    actual: self.me.generation,
-                }),
-                quiescent: false,
-            }));
+            let actual = self.me.generation;
+            self.reply_unquiet(reply, Refusal::Generation { asked: to, actual });
             return None;
         }
         let Peer { engine, generation } = &reply.from;
@@ -52,8 +41,13 @@ impl Prefill {
         }
         let peer = self.peers.get_mut(engine)?;
         peer.last = now;
-        let most = self.limits.pulls_per_peer;
-        Some(peer.window.admit(reply.number, floor, most))
+        Some(peer.window.admit(reply.number, floor))
+    }
+
+    /// Whether its sender has as many pulls under way as it may.
+    pub(super) fn is_busy(&self, reply: &Reply) -> bool {
+        let peer = self.peers.get(&reply.from.engine);
+        peer.is_some_and(|peer| peer.window.len() >= self.limits.pulls_per_peer)
     }
 
     /// A peer was started again: nobody waits for what its predecessor asked for.
@@ -88,7 +82,7 @@ impl Prefill {
             for attempt in flights {
                 let theirs = |flight: &Flight| matches(&flight.reply);
                 if self.flights.get(&attempt).is_some_and(theirs) {
-                    self.drain(attempt);
+                    self.drain(attempt, Some(failure.clone()));
                 }
             }
         }

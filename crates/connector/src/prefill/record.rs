@@ -20,6 +20,13 @@ pub(super) struct Reply {
     pub(super) consumer: Consumer,
 }
 
+impl Reply {
+    /// Whether it is the same pull, whatever else the two messages say.
+    pub(super) fn is_same_pull(&self, other: &Self) -> bool {
+        self.number == other.number && self.from == other.from
+    }
+}
+
 /// A pull that waits for its prompt.
 #[derive(Debug)]
 pub(super) struct Waiting {

@@ -28,6 +28,7 @@ impl Prefill {
             return;
         };
         if let Some(refusal) = match admission {
+            Admission::New if self.is_busy(&reply) => Some(Refusal::Busy),
             Admission::New => self.place(&pull.transfer, &reply).err(),
             Admission::UnderWay(_) => {
                 // It will be answered when it is over.
@@ -38,8 +39,16 @@ impl Prefill {
                 self.metrics.repeated = self.metrics.repeated.saturating_add(1);
                 Some(Refusal::Over(reply.number))
             }
-            Admission::Superseded => Some(Refusal::Superseded),
-            Admission::Full => Some(Refusal::Busy),
+            // What that incarnation asked for may still be under way.
+            Admission::Superseded => {
+                self.reply_unquiet(&reply, Refusal::Superseded);
+                return;
+            }
+            // Not remembered: it would be served if it came again.
+            Admission::Full => {
+                self.reply_unquiet(&reply, Refusal::Busy);
+                return;
+            }
         } {
             self.reply(&reply, Verdict::Refused(refusal));
             return;
@@ -82,7 +91,7 @@ impl Prefill {
             Admission::UnderWay(transfer) => {
                 let flight = self.flight_of(&transfer, &reply);
                 if let Some(attempt) = flight {
-                    self.drain(attempt);
+                    self.drain(attempt, Some(Failure::Cancelled));
                     return;
                 }
                 self.drop_waiting(&transfer, &reply, Failure::Cancelled);
@@ -100,9 +109,10 @@ impl Prefill {
                 self.reply(&reply, Verdict::Refused(Refusal::Cancelled));
                 self.end_if_done(&cancel.transfer);
             }
-            Admission::Over | Admission::Superseded => {
+            Admission::Over => {
                 self.reply(&reply, Verdict::Refused(Refusal::Cancelled));
             }
+            Admission::Superseded => self.reply_unquiet(&reply, Refusal::Superseded),
             // Not remembered, so nothing may be promised; the peer asks again.
             Admission::Full => {}
         }
@@ -162,6 +172,7 @@ impl Prefill {
                 since: now,
                 timer,
                 draining: false,
+                cause: None,
             },
         );
     }
@@ -179,7 +190,13 @@ impl Prefill {
         self.cancel_timer(flight.timer);
         let now = self.timers.now();
         self.metrics.transferred.record(now.since(flight.since));
-        let (failure, refusal) = fault.unzip();
+        let (failure, refusal) = match flight.cause {
+            Some(cause) if fault.is_some() => {
+                let refusal = refusal(&cause);
+                (Some(cause), Some(refusal))
+            }
+            _ => fault.unzip(),
+        };
         let mut hand_off = None;
         if let Some(record) = self.records.get_mut(&flight.transfer) {
             record.flights.retain(|other| *other != attempt);
@@ -208,11 +225,12 @@ impl Prefill {
     }
 
     /// Tells the engine once that a transfer should end.
-    pub(super) fn drain(&mut self, attempt: AttemptId) {
+    pub(super) fn drain(&mut self, attempt: AttemptId, cause: Option<Failure>) {
         if let Some(flight) = self.flights.get_mut(&attempt)
             && !flight.draining
         {
             flight.draining = true;
+            flight.cause = cause;
             self.metrics.drains = self.metrics.drains.saturating_add(1);
             self.commands.push_back(PrefillCommand::Drain { attempt });
         }
@@ -226,21 +244,20 @@ impl Prefill {
         let at = record
             .waiting
             .iter()
-            .position(|waiting| waiting.reply == *reply);
+            .position(|waiting| waiting.reply.is_same_pull(reply));
         let Some(at) = at else {
             return;
         };
         let waiting = record.waiting.remove(at);
-        record.settle(reply.consumer, Claim::Failed, Some(failure));
+        record.settle(waiting.reply.consumer, Claim::Failed, Some(failure));
         self.cancel_timer(waiting.timer);
     }
 
     fn flight_of(&self, transfer: &TransferId, reply: &Reply) -> Option<AttemptId> {
         let record = self.records.get(transfer)?;
         let theirs = |attempt: &&AttemptId| {
-            self.flights.get(*attempt).is_some_and(|flight| {
-                flight.reply.number == reply.number && flight.reply.from == reply.from
-            })
+            let flight = self.flights.get(*attempt);
+            flight.is_some_and(|flight| flight.reply.is_same_pull(reply))
         };
         record.flights.iter().find(theirs).copied()
     }
@@ -250,10 +267,10 @@ impl Prefill {
         let Some(record) = self.records.get_mut(transfer) else {
             return;
         };
-        record.settling.get_or_insert(cause);
+        let cause = record.settling.get_or_insert(cause).clone();
         let flights = record.flights.clone();
         for attempt in flights {
-            self.drain(attempt);
+            self.drain(attempt, Some(cause.clone()));
         }
         self.end_if_done(transfer);
     }
@@ -312,6 +329,8 @@ impl Prefill {
 pub(super) fn refusal(cause: &Failure) -> Refusal {
     match cause {
         Failure::Aborted => Refusal::Aborted,
+        Failure::Cancelled => Refusal::Cancelled,
+        Failure::PeerLost { .. } => Refusal::Superseded,
         Failure::NotComputed { after } => Refusal::NotReady { after: *after },
         Failure::Refused(refusal) => *refusal,
         _ => Refusal::Ended,
