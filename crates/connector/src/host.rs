@@ -10,20 +10,23 @@
 mod book;
 mod decode;
 mod error;
+mod finish;
 mod limits;
+mod load;
 mod order;
 mod outcome;
 mod prefill;
 mod ranks;
 
-pub use decode::{DecodeFinish, DecodeHost};
+pub use decode::DecodeHost;
 pub use error::HostError;
+pub use finish::{Computed, DecodeFinish, PrefillFinish};
 pub use limits::{HostLimits, HostMetrics};
 pub use order::{DecodeOrder, PrefillOrder};
 pub use outcome::{
     DecodeEnd, DecodeFailure, DecodeResult, PrefillEnd, PrefillFailure, PrefillResult,
 };
-pub use prefill::{Computed, PrefillFinish, PrefillHost};
+pub use prefill::PrefillHost;
 pub use ranks::{MAX_RANKS, Ranks};
 
 /// What becomes of a finished request's blocks.

@@ -7,14 +7,14 @@ use alloc::vec::Vec;
 use super::Blocks;
 use super::book::Book;
 use super::error::HostError;
+use super::finish::DecodeFinish;
 use super::limits::{HostLimits, HostMetrics, count};
+use super::load::Loading;
 use super::order::DecodeOrder;
 use super::outcome::{DecodeEnd, DecodeFailure, DecodeResult};
-use super::ranks::{Ends, Ranks};
+use super::ranks::Ranks;
 use crate::accounting::{Accounting, Matched};
 use crate::decode::{DecodeError, DecodeOutcome, Load, Source};
-use crate::failure::Failure;
-use crate::handoff::{HandOff, HandOffPoint};
 use crate::holdback::PromptInput;
 use crate::id::{RequestId, TransferId};
 use crate::tables::BlockTables;
@@ -54,31 +54,6 @@ enum Stage {
         /// It came with a first token.
         first_token: bool,
     },
-}
-
-#[derive(Debug)]
-struct Loading {
-    matched: Matched,
-    ends: Ends,
-    first_token: Option<u32>,
-    failure: Option<DecodeFailure>,
-    /// The engine is done with the request.
-    finished: bool,
-    /// The ranks were told to give it up.
-    aborted: bool,
-}
-
-/// How a decode request ended in its engine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum DecodeFinish {
-    /// With the most tokens it may generate.
-    Length,
-    /// With a token that ends it.
-    Stop,
-    /// Given up by a client or by the engine.
-    Abort,
-    /// By an error.
-    Error,
 }
 
 impl DecodeHost {
@@ -209,14 +184,7 @@ impl DecodeHost {
             });
             return Ok(());
         }
-        record.stage = Stage::Loading(Loading {
-            matched,
-            ends: Ends::new(ranks),
-            first_token: None,
-            failure: None,
-            finished: false,
-            aborted: false,
-        });
+        record.stage = Stage::Loading(Loading::new(matched, ranks));
         self.book.order(DecodeOrder::Load(Load {
             request,
             transfer,
@@ -430,72 +398,6 @@ impl DecodeHost {
     #[must_use]
     pub fn live(&self) -> usize {
         self.book.live()
-    }
-}
-
-impl Loading {
-    /// Tells the ranks to give up, once, where some have not ended.
-    fn give_up(&mut self, request: &RequestId, transfer: &TransferId) -> Option<DecodeOrder> {
-        if self.aborted || self.ends.all() {
-            return None;
-        }
-        self.aborted = true;
-        Some(DecodeOrder::Aborted {
-            request: request.clone(),
-            transfer: transfer.clone(),
-        })
-    }
-
-    /// Whether what a rank loaded is what was asked for.
-    fn judge(
-        &mut self,
-        rank: u16,
-        point: HandOffPoint,
-        prompt: PromptInput,
-        computed: TokenCount,
-        hand_off: Option<HandOff>,
-    ) -> Result<(), DecodeFailure> {
-        let expects = self.matched.covered();
-        if computed != expects {
-            let failure = Failure::HandOff {
-                prefill: computed,
-                decode: expects,
-            };
-            return Err(DecodeFailure::Rank { rank, failure });
-        }
-        // A stock peer says nothing, and hands over for recomputing.
-        let left = hand_off.map(|hand_off| hand_off.run_as_prompt());
-        if let Some(left) = left
-            && left != prompt.count().without(computed)
-        {
-            let total = computed.get().saturating_add(left.get());
-            return Err(DecodeFailure::Prompt {
-                rank,
-                prefill: TokenCount::new(total),
-                decode: prompt.count(),
-            });
-        }
-        let token = hand_off.and_then(|hand_off| hand_off.first_token());
-        match (point, token, self.first_token) {
-            (HandOffPoint::Recompute, None, _) => Ok(()),
-            (HandOffPoint::FirstToken, Some(token), Some(other)) if token != other => {
-                Err(DecodeFailure::FirstTokens { rank, token, other })
-            }
-            (HandOffPoint::FirstToken, Some(token), _) => {
-                self.first_token = Some(token);
-                Ok(())
-            }
-            (HandOffPoint::Recompute, Some(_), _) => Err(DecodeFailure::FirstToken {
-                rank,
-                given: "given",
-                expected: "not expected",
-            }),
-            (HandOffPoint::FirstToken, None, _) => Err(DecodeFailure::FirstToken {
-                rank,
-                given: "not given",
-                expected: "expected",
-            }),
-        }
     }
 }
 

@@ -9,6 +9,7 @@ use mooncake_pd_layout::CacheLayout;
 use super::Blocks;
 use super::book::Book;
 use super::error::HostError;
+use super::finish::PrefillFinish;
 use super::limits::{HostLimits, HostMetrics, count};
 use super::order::PrefillOrder;
 use super::outcome::{PrefillEnd, PrefillFailure, PrefillResult};
@@ -18,7 +19,6 @@ use crate::handoff::HandOff;
 use crate::holdback::PromptInput;
 use crate::id::{RequestId, TransferId};
 use crate::prefill::{PrefillError, PrefillOutcome};
-use crate::tables::BlockTables;
 use crate::tokens::TokenCount;
 
 /// The scheduler's half of a prefill engine.
@@ -63,33 +63,6 @@ struct Record {
 enum Stage {
     Computing,
     Finished(Blocks),
-}
-
-/// What prefill computed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Computed {
-    /// Elements of the prompt in the cache, generated tokens not counted: as many as
-    /// were to be kept.
-    pub computed: TokenCount,
-    /// Elements that the recurrent states have seen, where the model has such.
-    pub state: Option<TokenCount>,
-    /// The first token, where the engines hand over with one.
-    pub first_token: Option<u32>,
-    /// The engine's blocks.
-    pub tables: Arc<BlockTables>,
-}
-
-/// How a prefill request ended in its engine.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PrefillFinish {
-    /// With the most tokens it may generate.
-    Length(Computed),
-    /// With a token that ends it. The prompt's cache is as good.
-    Stop(Computed),
-    /// Given up by a client or by the engine.
-    Abort,
-    /// By an error.
-    Error,
 }
 
 impl PrefillHost {
