@@ -20,7 +20,9 @@ use crate::tokens::TokenCount;
 /// request (stock's Mooncake connector does not, and decode waits 480 s), and asks for
 /// no read-back (stock's NIXL connector waits for ever where it was not switched on).
 /// What decode has to run is stated as prompt; stock's scheduler takes the last
-/// element for a decode step and adds speculative tokens to it.
+/// element for a decode step and adds speculative tokens to it. With states and a
+/// window over 1 that scheduler never runs what is left where a block ends inside the
+/// window: an engine that embeds it counts as [`Self::Mooncake`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Flavour {
     /// As vLLM's Mooncake connector: for peers that may be stock.
@@ -28,7 +30,7 @@ pub enum Flavour {
     /// As vLLM's NIXL connector.
     Nixl {
         /// Fewest elements that prefill reads back from decode instead of computing
-        /// them, 0..2^32; see [`Self::STOCK_THRESHOLD`].
+        /// them, 0..2^32; 0 reads back any number. See [`Self::STOCK_THRESHOLD`].
         recompute_threshold: TokenCount,
     },
     /// For peers that are all ours: as [`Self::Mooncake`], with look-ahead.

@@ -109,7 +109,9 @@ impl Holdback {
         }
     }
 
-    /// The same model with layers that look ahead by so many tokens (MTP), 0..=[`MAX_LOOK_AHEAD`].
+    /// The same model with layers that look ahead by so many tokens (MTP),
+    /// 0..=[`MAX_LOOK_AHEAD`]. vLLM's number is that of its speculative tokens where
+    /// more than one MTP layer is used, else 1.
     ///
     /// # Errors
     /// More than that.

@@ -322,6 +322,16 @@ fn a_hand_over_with_the_first_token_leaves_nothing() {
 }
 
 #[test]
+fn of_nothing_nothing_is_run() {
+    for flavour in FLAVOURS {
+        let terms = terms(gdn(), flavour);
+        assert_eq!(keep(terms, ids(0)), 0);
+        let matched = terms.decode(ids(0), false, TokenCount::ZERO).unwrap();
+        assert!(!matched.is_asynchronous() && matched.run_again().is_zero());
+    }
+}
+
+#[test]
 fn a_window_has_a_limit() {
     assert!(gdn().look_ahead(MAX_LOOK_AHEAD).is_ok());
     let look_ahead = tokens(MAX_LOOK_AHEAD.get() + 1);

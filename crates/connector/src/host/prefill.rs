@@ -332,9 +332,7 @@ impl PrefillHost {
                 transfer: transfer.clone(),
             });
         }
-        if ends {
-            self.settle(request);
-        }
+        self.settle(request);
     }
 
     /// The next result: one for each request, after the engine and every rank have

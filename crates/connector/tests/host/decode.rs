@@ -216,6 +216,23 @@ fn c47_the_first_failure_of_all_ranks_is_the_result_after_the_last_has_ended() {
 }
 
 #[test]
+fn ranks_are_told_to_give_up_once() {
+    let mut host = loading(3);
+    ended(&mut host, 0, DecodeOutcome::Failed(Failure::Undelivered));
+    ended(&mut host, 1, DecodeOutcome::Failed(Failure::Cancelled));
+    assert_eq!(
+        host.finished(&request("r"), DecodeFinish::Abort),
+        Ok(Blocks::Hold)
+    );
+    assert_eq!(orders(&mut host), ["aborted"]);
+    ended(&mut host, 2, DecodeOutcome::Failed(Failure::Aborted));
+    assert_eq!(
+        host.poll(),
+        Some(failed(of_rank(0, Failure::Undelivered), true))
+    );
+}
+
+#[test]
 fn c49_a_failed_load_is_reported_once_and_covers_nothing() {
     let mut host = loading(1);
     ended(&mut host, 0, DecodeOutcome::Failed(Failure::Cancelled));

@@ -304,6 +304,60 @@ fn a_rank_that_does_not_take_a_request_fails_it() {
 }
 
 #[test]
+fn ranks_are_told_to_give_up_once_and_only_while_one_is_left() {
+    let full = || PrefillError::Full { live: 5, limit: 5 };
+    let mut host = prefill_host(3);
+    offer(&mut host, "r", 10);
+    let started = host.step().remove(0);
+    host.rejected(0, &started, full());
+    host.rejected(1, &started, full());
+    assert_eq!(
+        host.finished(&request("r"), PrefillFinish::Abort),
+        Ok(Blocks::Free)
+    );
+    assert_eq!(orders(&mut host), ["aborted"]);
+
+    let mut host = prefill_host(1);
+    offer(&mut host, "r", 10);
+    let started = host.step().remove(0);
+    host.rejected(0, &started, full());
+    assert_eq!(
+        host.finished(&request("r"), PrefillFinish::Abort),
+        Ok(Blocks::Free)
+    );
+    assert_eq!(orders(&mut host), [""; 0]);
+
+    let mut host = prefill_host(1);
+    offer(&mut host, "r", 10);
+    host.step();
+    ended(
+        &mut host,
+        0,
+        "r",
+        PrefillOutcome::Failed(Failure::Cancelled),
+    );
+    assert_eq!(
+        host.finished(&request("r"), PrefillFinish::Error),
+        Ok(Blocks::Free)
+    );
+    assert_eq!(orders(&mut host), [""; 0]);
+}
+
+#[test]
+fn a_refusal_after_the_end_does_not_change_the_result() {
+    let mut host = prefill_host(1);
+    offer(&mut host, "r", 10);
+    host.finished(&request("r"), length(9)).unwrap();
+    let finished = host.step().remove(1);
+    ended(&mut host, 0, "r", PrefillOutcome::Delivered);
+    let error = PrefillError::Tables(TablesError::TooManyGroups { groups: 5000 });
+    host.rejected(0, &finished, error);
+    assert_eq!(host.metrics().late_orders, 1);
+    assert_eq!(host.poll(), Some(result("r", PrefillEnd::Delivered, true)));
+    assert_eq!(host.poll(), None);
+}
+
+#[test]
 fn a_rank_that_refuses_blocks_still_ends_the_request() {
     let mut host = prefill_host(2);
     offer(&mut host, "r", 10);
