@@ -230,7 +230,7 @@ mod tests {
         );
         assert_eq!(
             text(answer(2, 0, b"\xa7ok_reqs\x91\xa0")),
-            "ok_reqs[0]: a request id of 0 bytes is outside 1..=256"
+            "ok_reqs[0]: request id of 0 bytes is outside 1..=256"
         );
         assert_eq!(text(answer(1, 0, &[0])), "1 bytes follow the message's 9");
     }

@@ -203,7 +203,7 @@ fn numbers_outside_of_what_they_count_are_refused() {
         (
             "req_blocks",
             &[0x81, 0xa0, 0x92, 0xa1, b't', 0x90],
-            "req_blocks[0]: a request id of 0 bytes is outside 1..=256",
+            "req_blocks[0]: request id of 0 bytes is outside 1..=256",
         ),
     ] {
         assert_eq!(error(&with(key, value)), text);
