@@ -1,15 +1,12 @@
 //! What a prefill engine computes.
 
-use std::format;
-use std::sync::Arc;
 use std::vec::Vec;
 
-use super::action::Rank;
 use super::defect::Defect;
 use super::memory::{ATTENTION_TOKENS, STATE_TOKENS, tables};
-use super::prefill::{PrefillEngine, PrefillRank, Stage, keep};
+use super::prefill::{PrefillEngine, PrefillRank, Stage};
 use super::world::{Run, World};
-use crate::{HandOff, HandOffPoint, PrefillEvent, TokenCount};
+use crate::{Computed, HandOffPoint, PrefillFinish};
 
 impl World<'_> {
     /// Allocates and computes, if there is room.
@@ -67,11 +64,13 @@ impl World<'_> {
         };
         job.stage = Stage::Finished;
         let spec = &self.specs[job.spec];
-        let transfer = spec.transfer.clone();
         // What the engine says, which a broken one may not have done.
-        let keep = keep(spec.prompt.len());
+        let share = self
+            .accounting
+            .prefill(spec.input(), spec.skips_prefix_cache);
+        let keep = share.kept().keep();
         let attention = job.attention.iter().copied().map(Some).collect();
-        let end = keep.div_ceil(STATE_TOKENS) as usize;
+        let end = keep.get().div_ceil(STATE_TOKENS) as usize;
         let mut state: Vec<Option<u32>> = std::vec![None; end];
         if let (Some(last), Some(block)) = (state.last_mut(), job.state.first()) {
             *last = Some(*block);
@@ -81,34 +80,18 @@ impl World<'_> {
                 *entry = Some(0);
             }
         }
-        let tables = tables(Some(0), attention, Some(0), state);
-        let computed = TokenCount::new(keep);
-        let hand_off = HandOff::new(
-            HandOffPoint::Recompute,
-            TokenCount::new(self.specs[job.spec].prompt.len()),
-            computed,
-            Some(computed),
-            None,
-        )
-        .expect("a hand-over");
-        let open: Vec<usize> = (0..job.ended.len())
-            .filter(|rank| !job.ended[*rank])
-            .collect();
-        for rank in open {
-            let event = PrefillEvent::Finished {
-                transfer: transfer.clone(),
-                hand_off,
-                tables: Arc::clone(&tables),
-            };
-            let at = Rank {
-                engine: index,
-                rank,
-            };
-            if !self.prefill_event(at, event)? {
-                return self.violation(format!("{request} was refused as computed"));
-            }
-        }
-        self.prefill_clean(index, request);
-        Ok(())
+        let comes = self.accounting.point == HandOffPoint::FirstToken;
+        let computed = Computed {
+            computed: keep,
+            state: Some(keep),
+            first_token: comes.then_some(9),
+            tables: tables(Some(0), attention, Some(0), state),
+        };
+        let finish = if self.choices.chance(20) {
+            PrefillFinish::Stop(computed)
+        } else {
+            PrefillFinish::Length(computed)
+        };
+        self.prefill_done(index, request, finish)
     }
 }

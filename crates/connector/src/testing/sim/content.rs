@@ -3,9 +3,10 @@
 use std::format;
 
 use super::memory::ATTENTION_TOKENS;
-use super::prefill::{PrefillEngine, keep};
+use super::prefill::PrefillEngine;
 use super::prompt::step;
 use super::world::{Run, World};
+use crate::TokenCount;
 
 impl World<'_> {
     /// Content that decode computes by itself, up to `count` tokens.
@@ -44,18 +45,33 @@ impl World<'_> {
         self.hold(index, request);
     }
 
-    /// Runs what is left of the prompt on top of what was loaded.
-    pub(super) fn run_rest(&mut self, index: usize, request: &str) -> Run {
+    /// Runs what the result says is left of the prompt on top of what was loaded.
+    pub(super) fn run_rest(
+        &mut self,
+        index: usize,
+        request: &str,
+        computed: TokenCount,
+        run_as_prompt: TokenCount,
+        run_again: TokenCount,
+    ) -> Run {
         let Some(job) = self.decodes[index].jobs.get(request) else {
             return Ok(());
         };
         let prompt = &self.specs[job.spec].prompt;
-        let computed = keep(prompt.len());
+        let end = computed.get() + run_as_prompt.get();
+        if run_again.get() > 0 && prompt.len() > 1 {
+            return self.violation(format!("{request} is to run {run_again} elements again"));
+        }
         for (rank, this) in self.decodes[index].ranks.iter().enumerate() {
             for (sender, plane) in this.planes.iter().enumerate() {
                 let mask = PrefillEngine::mask(self.paired(rank, sender));
                 let mut state = plane.state(job.state) ^ mask;
-                for token in computed..prompt.len() {
+                let mut start = computed.get();
+                if run_again.get() > 0 {
+                    // A prompt of one element is run from an empty state.
+                    (state, start) = (prompt.state(0), 0);
+                }
+                for token in start..end {
                     state = step(state, prompt.token(token));
                     let block = job.attention[(token / ATTENTION_TOKENS) as usize];
                     let value = super::mix(state) ^ mask;

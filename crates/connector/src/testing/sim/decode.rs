@@ -1,6 +1,6 @@
 //! A decode engine.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::format;
 use std::string::{String, ToString};
 use std::sync::Arc;
@@ -9,11 +9,11 @@ use std::vec::Vec;
 use super::action::{Action, Rank, ToPrefill};
 use super::defect::Defect;
 use super::memory::{ATTENTION_TOKENS, DECODE_BLOCKS, Memory, Pool, STATE_TOKENS, tables};
-use super::prefill::keep;
 use super::world::{Run, World};
 use crate::{
-    Decode, DecodeCommand, DecodeEvent, DecodeLimits, DecodeOutcome, EngineId, Generation, Load,
-    Peer, RequestId, TokenCount,
+    Accounting, Decode, DecodeCommand, DecodeError, DecodeEvent, DecodeFinish, DecodeHost,
+    DecodeLimits, DecodeOutcome, EngineId, Generation, HostLimits, Peer, Ranks, RequestId,
+    TokenCount, TransferId,
 };
 
 #[derive(Debug)]
@@ -30,24 +30,27 @@ pub(super) struct DecodeEngine {
     pub(super) generation: u64,
     limits: DecodeLimits,
     blocks: u32,
+    accounting: Accounting,
     pub(super) pool: Pool,
     pub(super) ranks: Vec<DecodeRank>,
+    pub(super) host: DecodeHost,
     pub(super) jobs: BTreeMap<String, DecodeJob>,
+    /// Loads that a rank has taken and not ended.
+    pub(super) open: BTreeSet<(usize, String)>,
+    /// Loads whose result is to come.
+    pub(super) results: BTreeSet<String>,
 }
 
 #[derive(Debug)]
 pub(super) struct DecodeJob {
     pub(super) spec: usize,
-    stage: Stage,
+    pub(super) stage: Stage,
     pub(super) attention: Vec<u32>,
     pub(super) state: u32,
-    ended: Vec<bool>,
-    failed: bool,
-    aborted: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+pub(super) enum Stage {
     Queued,
     Loading,
     /// The cache is whole; it decodes.
@@ -60,6 +63,7 @@ impl DecodeEngine {
         generation: u64,
         ranks: (usize, usize),
         blocks: u32,
+        accounting: Accounting,
         limits: DecodeLimits,
     ) -> Self {
         let planes = if ranks.1 == 1 { ranks.0 } else { 1 };
@@ -85,7 +89,16 @@ impl DecodeEngine {
             blocks,
             pool: Pool::new(blocks),
             ranks: (0..ranks.1).map(rank).collect(),
+            host: DecodeHost::new(
+                accounting,
+                Ranks::new(u16::try_from(ranks.1).expect("few ranks")).expect("some ranks"),
+                HostLimits::default(),
+                4,
+            ),
+            accounting,
             jobs: BTreeMap::new(),
+            open: BTreeSet::new(),
+            results: BTreeSet::new(),
         }
     }
 }
@@ -93,23 +106,34 @@ impl DecodeEngine {
 impl World<'_> {
     pub(super) fn decode_arrival(&mut self, spec: usize) -> Run {
         let index = self.specs[spec].decode;
-        let engine = &mut self.decodes[index];
         let request = format!("d{spec}");
+        let name = RequestId::new(&request).expect("a name");
+        let source = Self::source(self.specs[spec].prefill);
+        let this = &self.specs[spec];
+        let engine = &mut self.decodes[index];
+        let taken = engine.host.new_request(
+            &name,
+            &this.transfer,
+            source,
+            this.input(),
+            this.skips_prefix_cache,
+        );
+        if taken.is_err() {
+            // The router named a transfer that is live.
+            return Ok(());
+        }
         let job = DecodeJob {
             spec,
             stage: Stage::Queued,
             attention: Vec::new(),
             state: 0,
-            ended: std::vec![false; engine.ranks.len()],
-            failed: false,
-            aborted: false,
         };
         engine.jobs.insert(request.clone(), job);
         let generation = engine.generation;
         if self.fault(8) {
             let wait = self.choices.between(0, 60_000);
             let abort = Action::DecodeAbort(index, generation, request.clone());
-            self.after(u64::from(wait), abort);
+            self.after(wait, abort);
         }
         self.decode_step(index, generation, &request)
     }
@@ -133,48 +157,20 @@ impl World<'_> {
             }
             Stage::Holding => {
                 self.verify(index, request, "when its request ended")?;
-                self.decode_free(index, request);
-                Ok(())
+                self.decode_over(index, request, DecodeFinish::Length)
             }
         }
     }
 
     pub(super) fn decode_abort(&mut self, index: usize, generation: u64, request: &str) -> Run {
-        let engine = &mut self.decodes[index];
-        if engine.generation != generation {
+        let engine = &self.decodes[index];
+        if engine.generation != generation || !engine.jobs.contains_key(request) {
             return Ok(());
         }
-        let Some(job) = engine.jobs.get_mut(request) else {
-            return Ok(());
-        };
-        match job.stage {
-            Stage::Queued => {
-                engine.jobs.remove(request);
-                Ok(())
-            }
-            Stage::Holding => {
-                self.decode_free(index, request);
-                Ok(())
-            }
-            Stage::Loading => {
-                job.aborted = true;
-                let open: Vec<usize> = (0..job.ended.len())
-                    .filter(|rank| !job.ended[*rank])
-                    .collect();
-                for rank in open {
-                    let request = RequestId::new(request).expect("a name");
-                    let at = Rank {
-                        engine: index,
-                        rank,
-                    };
-                    self.decode_event(at, DecodeEvent::Aborted { request })?;
-                }
-                Ok(())
-            }
-        }
+        self.decode_over(index, request, DecodeFinish::Abort)
     }
 
-    fn decode_free(&mut self, index: usize, request: &str) {
+    pub(super) fn decode_free(&mut self, index: usize, request: &str) {
         let engine = &mut self.decodes[index];
         if let Some(job) = engine.jobs.remove(request)
             && !job.attention.is_empty()
@@ -187,7 +183,7 @@ impl World<'_> {
 
     /// Allocates and asks for the cache, if there is room.
     fn decode_begin(&mut self, index: usize, request: &str) -> Run<bool> {
-        let engine = &mut self.decodes[index];
+        let engine = &self.decodes[index];
         let Some(job) = engine.jobs.get(request) else {
             return Ok(true);
         };
@@ -199,34 +195,26 @@ impl World<'_> {
         };
         let generation = self.decodes[index].generation;
         self.check_untouched(&blocks, None, Some((index, generation)))?;
-        let engine = &mut self.decodes[index];
-        let Some(job) = engine.jobs.get_mut(request) else {
-            return Ok(true);
-        };
         let (state, attention) = blocks.split_last().expect("one for the state");
-        job.attention = attention.to_vec();
-        job.state = *state;
-        job.stage = Stage::Loading;
-        let source = Self::source(spec.prefill);
-        if self.choices.chance(8) {
-            // Decode has it all, and only prefill's blocks are to be let go.
-            let ranks = self.decodes[index].ranks.len();
-            for rank in 0..ranks {
-                let transfer = spec.transfer.clone();
-                let source = source.clone();
-                let at = Rank {
-                    engine: index,
-                    rank,
-                };
-                self.decode_event(at, DecodeEvent::Release { transfer, source })?;
-            }
-            self.compute_locally(index, request);
-            return Ok(true);
+        let engine = &mut self.decodes[index];
+        if let Some(job) = engine.jobs.get_mut(request) {
+            job.attention = attention.to_vec();
+            job.state = *state;
         }
-        self.write_local(index, request, spec.local);
-        let expects = keep(spec.prompt.len());
-        let first = spec.local / ATTENTION_TOKENS;
-        let end = expects.div_ceil(ATTENTION_TOKENS);
+        // Sometimes decode has it all, and prefill's blocks are to be let go.
+        let local = if self.choices.chance(8) {
+            spec.prompt.len()
+        } else {
+            spec.local
+        };
+        let name = RequestId::new(request).expect("a name");
+        let engine = &mut self.decodes[index];
+        let matched = match engine.host.matched_tokens(&name, TokenCount::new(local)) {
+            Ok(matched) => matched,
+            Err(error) => return self.violation(format!("{request} was refused: {error}")),
+        };
+        let first = local / ATTENTION_TOKENS;
+        let end = matched.covered().get().div_ceil(ATTENTION_TOKENS);
         let listed = if self.choices.chance(30) {
             count
         } else {
@@ -235,42 +223,29 @@ impl World<'_> {
         let entries = attention[first as usize..listed.max(first as usize)].iter();
         let entries: Vec<Option<u32>> = entries.copied().map(Some).collect();
         let stated = listed != end as usize || self.choices.chance(50);
-        let first_state = self
-            .choices
-            .chance(50)
-            .then(|| u64::from(expects.div_ceil(STATE_TOKENS)) - 1);
+        let last = u64::from(matched.covered().get().div_ceil(STATE_TOKENS)).saturating_sub(1);
+        let first_state = self.choices.chance(50).then_some(last);
         let tables = tables(
             stated.then_some(u64::from(first)),
             entries,
             first_state,
             std::vec![Some(*state)],
         );
-        let ranks = self.decodes[index].ranks.len();
-        let mut refused = false;
-        for rank in 0..ranks {
-            let load = Load {
-                request: RequestId::new(request).expect("a name"),
-                transfer: spec.transfer.clone(),
-                source: source.clone(),
-                expects: TokenCount::new(expects),
-                tables: Arc::clone(&tables),
-            };
-            let at = Rank {
-                engine: index,
-                rank,
-            };
-            if !self.decode_event(at, DecodeEvent::Load(load))? {
-                refused = true;
-                if let Some(job) = self.decodes[index].jobs.get_mut(request) {
-                    job.ended[rank] = true;
-                    job.failed = true;
-                }
+        let load = matched.load();
+        let engine = &mut self.decodes[index];
+        if let Err(error) = engine.host.blocks_allocated(&name, tables, load) {
+            return self.violation(format!("{request} was refused: {error}"));
+        }
+        if load.is_zero() {
+            self.compute_locally(index, request);
+        } else {
+            if let Some(job) = engine.jobs.get_mut(request) {
+                job.stage = Stage::Loading;
             }
+            engine.results.insert(request.to_string());
+            self.write_local(index, request, local);
         }
-        if refused {
-            self.decode_abort(index, generation, request)?;
-            self.decode_done(index, request)?;
-        }
+        self.decode_orders(index)?;
         Ok(true)
     }
 
@@ -286,35 +261,17 @@ impl World<'_> {
         self.after(u64::from(wait), step);
     }
 
-    /// Goes on with a job whose every rank has ended.
-    fn decode_done(&mut self, index: usize, request: &str) -> Run {
-        let Some(job) = self.decodes[index].jobs.get(request) else {
-            return Ok(());
-        };
-        if !job.ended.iter().all(|ended| *ended) || job.stage != Stage::Loading {
-            return Ok(());
-        }
-        let valid = !job.failed || self.defect == Some(Defect::FailureIgnored);
-        if job.aborted {
-            self.decode_free(index, request);
-        } else if valid {
-            self.run_rest(index, request)?;
-            self.hold(index, request);
-        } else if self.choices.chance(50) {
-            self.compute_locally(index, request);
-        } else {
-            self.decode_free(index, request);
-        }
-        Ok(())
-    }
-
-    /// Hands an event to a machine and carries its commands out; whether it took it.
-    pub(super) fn decode_event(&mut self, rank: Rank, event: DecodeEvent) -> Run<bool> {
+    /// Hands an event to a machine and carries its commands out; what is wrong with it.
+    pub(super) fn decode_event(
+        &mut self,
+        rank: Rank,
+        event: DecodeEvent,
+    ) -> Run<Option<DecodeError>> {
         let now = self.told_time();
         self.report.events += 1;
         self.show("d", rank, &event);
         let machine = &mut self.decodes[rank.engine].ranks[rank.rank].machine;
-        let taken = machine.handle(now, event).is_ok();
+        let refused = machine.handle(now, event).err();
         while let Some(command) = self.decodes[rank.engine].ranks[rank.rank].machine.poll() {
             self.show("  d", rank, &command);
             self.decode_command(rank, command)?;
@@ -333,7 +290,7 @@ impl World<'_> {
                 .max(u64::from(at <= self.now) * 1_000);
             self.after(wait, Action::DecodeTick(rank, generation));
         }
-        Ok(taken)
+        Ok(refused)
     }
 
     fn decode_command(&mut self, rank: Rank, command: DecodeCommand) -> Run {
@@ -359,52 +316,58 @@ impl World<'_> {
                 self.fence(rank, &source, generation);
             }
             DecodeCommand::Ended {
-                request, outcome, ..
-            } => return self.decode_ended(rank, &request, &outcome),
+                request,
+                transfer,
+                outcome,
+                ..
+            } => return self.decode_ended(rank, &request, &transfer, &outcome),
         }
         Ok(())
     }
 
-    fn free_early(&mut self, rank: Rank, transfer: &crate::TransferId) {
+    fn free_early(&mut self, rank: Rank, transfer: &TransferId) {
         let jobs = &self.decodes[rank.engine].jobs;
         let job = jobs.iter().find(|(_, job)| {
             job.stage == Stage::Loading && self.specs[job.spec].transfer == *transfer
         });
-        if let Some(request) = job.map(|(request, _)| request.clone()) {
-            self.decode_free(rank.engine, &request);
+        let Some(request) = job.map(|(request, _)| request.clone()) else {
+            return;
+        };
+        let engine = &mut self.decodes[rank.engine];
+        if let Some(job) = engine.jobs.get_mut(&request)
+            && !job.attention.is_empty()
+        {
+            engine.pool.give_back(job.state);
+            for block in job.attention.drain(..) {
+                engine.pool.give_back(block);
+            }
         }
     }
 
-    fn decode_ended(&mut self, rank: Rank, request: &RequestId, outcome: &DecodeOutcome) -> Run {
+    fn decode_ended(
+        &mut self,
+        rank: Rank,
+        request: &RequestId,
+        transfer: &TransferId,
+        outcome: &DecodeOutcome,
+    ) -> Run {
         let repeat = self.defect == Some(Defect::EndedTwice) && self.choices.chance(20);
         if self.defect == Some(Defect::NeverEnded) && self.choices.chance(20) {
             return Ok(());
         }
         for _ in 0..if repeat { 2 } else { 1 } {
-            let Some(job) = self.decodes[rank.engine].jobs.get_mut(request.as_str()) else {
-                if self.defect == Some(Defect::FreedOnTimeout) {
-                    return Ok(());
-                }
-                return self.violation(format!("{request} ended and nobody knows it"));
-            };
-            if job.ended[rank.rank] {
+            let engine = &mut self.decodes[rank.engine];
+            if !engine.open.remove(&(rank.rank, request.to_string())) {
                 return self.violation(format!("{request} ended twice on decode"));
             }
-            job.ended[rank.rank] = true;
             match outcome {
                 DecodeOutcome::Loaded { .. } => self.report.loaded += 1,
-                DecodeOutcome::Failed(failure) => {
-                    job.failed = true;
-                    self.report.failed += 1;
-                    if self.calm {
-                        return self
-                            .violation(format!("{request} failed without a fault: {failure}"));
-                    }
-                }
+                DecodeOutcome::Failed(_) => self.report.failed += 1,
             }
-            self.decode_done(rank.engine, request.as_str())?;
+            let rank = u16::try_from(rank.rank).expect("few ranks");
+            engine.host.ended(rank, request, transfer, outcome.clone());
         }
-        Ok(())
+        self.decode_orders(rank.engine)
     }
 
     pub(super) fn decode_restart(&mut self, index: usize) {
@@ -417,6 +380,7 @@ impl World<'_> {
             old.generation + 1,
             self.ranks,
             old.blocks,
+            old.accounting,
             old.limits,
         );
         self.decodes[index] = next;

@@ -16,14 +16,17 @@ mod choices;
 mod compute;
 mod content;
 mod decode;
+mod decode_host;
 mod defect;
 mod flight;
 mod memory;
 mod network;
 mod prefill;
+mod prefill_host;
 mod prompt;
 mod report;
 mod schedule;
+mod settled;
 mod world;
 
 pub use choices::Choices;

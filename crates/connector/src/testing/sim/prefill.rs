@@ -1,6 +1,6 @@
 //! A prefill engine.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::format;
 use std::string::{String, ToString};
 use std::sync::Arc;
@@ -11,8 +11,9 @@ use super::defect::Defect;
 use super::memory::{Memory, PREFILL_BLOCKS, Pool};
 use super::world::{Run, World};
 use crate::{
-    EngineId, Generation, Peer, Prefill, PrefillCommand, PrefillEvent, PrefillLimits,
-    PrefillOutcome, RequestId,
+    Accounting, EngineId, Generation, HostLimits, Peer, Prefill, PrefillCommand, PrefillError,
+    PrefillEvent, PrefillFinish, PrefillHost, PrefillLimits, PrefillOutcome, Ranks, RequestId,
+    TransferId,
 };
 
 #[derive(Debug)]
@@ -29,9 +30,15 @@ pub(super) struct PrefillEngine {
     pub(super) up: bool,
     limits: PrefillLimits,
     blocks: u32,
+    accounting: Accounting,
     pub(super) pool: Pool,
     pub(super) ranks: Vec<PrefillRank>,
+    pub(super) host: PrefillHost,
     pub(super) jobs: BTreeMap<String, PrefillJob>,
+    /// Requests that a rank has taken and not ended.
+    pub(super) open: BTreeSet<(usize, String)>,
+    /// Requests whose result is to come.
+    pub(super) results: BTreeSet<String>,
     /// Computed blocks of live requests, by content: a common prefix is computed once.
     pub(super) cached: BTreeMap<u64, u32>,
 }
@@ -44,7 +51,6 @@ pub(super) struct PrefillJob {
     pub(super) stage: Stage,
     pub(super) attention: Vec<u32>,
     pub(super) state: Vec<u32>,
-    pub(super) ended: Vec<bool>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,8 +58,6 @@ pub(super) enum Stage {
     Queued,
     Running,
     Finished,
-    /// Over, but for the engine's own work.
-    Dropped,
 }
 
 impl PrefillEngine {
@@ -62,6 +66,7 @@ impl PrefillEngine {
         generation: u64,
         ranks: usize,
         blocks: u32,
+        accounting: Accounting,
         limits: PrefillLimits,
     ) -> Self {
         let rank = |rank| {
@@ -83,7 +88,17 @@ impl PrefillEngine {
             blocks,
             pool: Pool::new(blocks),
             ranks: (0..ranks).map(rank).collect(),
+            host: PrefillHost::new(
+                accounting,
+                Arc::clone(&World::model().prefill),
+                Ranks::new(u16::try_from(ranks).expect("few ranks")).expect("some ranks"),
+                HostLimits::default(),
+                4,
+            ),
+            accounting,
             jobs: BTreeMap::new(),
+            open: BTreeSet::new(),
+            results: BTreeSet::new(),
             cached: BTreeMap::new(),
         }
     }
@@ -93,18 +108,13 @@ impl PrefillEngine {
         super::mix(rank as u64 + 0x55)
     }
 
-    fn release(&mut self, job: &PrefillJob) {
+    pub(super) fn release(&mut self, job: &PrefillJob) {
         for block in job.attention.iter().chain(&job.state) {
             if self.pool.give_back(*block) {
                 self.cached.retain(|_, cached| cached != block);
             }
         }
     }
-}
-
-/// What is held back of a prompt for decode.
-pub(super) fn keep(prompt: u32) -> u32 {
-    if prompt >= 2 { prompt - 1 } else { prompt }
 }
 
 impl World<'_> {
@@ -115,86 +125,47 @@ impl World<'_> {
             return Ok(());
         }
         let generation = engine.generation;
-        let ranks = engine.ranks.len();
+        if !self.offer(index, spec, request) {
+            // The router named a transfer that is live.
+            return Ok(());
+        }
+        let engine = &mut self.prefills[index];
+        let name = RequestId::new(request).expect("a name");
+        let spec_ = &self.specs[spec];
+        let share = engine.host.new_request(
+            &name,
+            &spec_.transfer,
+            spec_.input(),
+            spec_.skips_prefix_cache,
+        );
+        let keep = share.expect("offered a second time").kept().keep().get();
         let job = PrefillJob {
             spec,
-            keep: keep(self.specs[spec].prompt.len()),
+            keep,
             stage: Stage::Queued,
             attention: Vec::new(),
             state: Vec::new(),
-            ended: std::vec![false; ranks],
         };
         engine.jobs.insert(request.to_string(), job);
-        let mut refused = false;
-        for rank in 0..ranks {
-            let event = PrefillEvent::Started {
-                request: RequestId::new(request).expect("a name"),
-                transfer: self.specs[spec].transfer.clone(),
-            };
-            let at = Rank {
-                engine: index,
-                rank,
-            };
-            if !self.prefill_event(at, event)? {
-                refused = true;
-                if let Some(job) = self.prefills[index].jobs.get_mut(request) {
-                    job.ended[rank] = true;
-                }
-            }
-        }
-        if refused {
-            self.prefill_abort(index, generation, request)?;
-        }
+        engine.results.insert(request.to_string());
+        self.prefill_orders(index)?;
         let wait = self.choices.between(0, 8_000);
         let step = Action::PrefillStep(index, generation, request.to_string());
-        self.after(u64::from(wait), step);
+        self.after(wait, step);
         if self.fault(6) {
             let wait = self.choices.between(0, 60_000);
             let abort = Action::PrefillAbort(index, generation, request.to_string());
-            self.after(u64::from(wait), abort);
+            self.after(wait, abort);
         }
         Ok(())
     }
 
     pub(super) fn prefill_abort(&mut self, index: usize, generation: u64, request: &str) -> Run {
-        let engine = &mut self.prefills[index];
-        let Some(job) = engine.jobs.get_mut(request) else {
-            return Ok(());
-        };
-        if !engine.up || engine.generation != generation {
+        let engine = &self.prefills[index];
+        if !engine.up || engine.generation != generation || !engine.jobs.contains_key(request) {
             return Ok(());
         }
-        let transfer = self.specs[job.spec].transfer.clone();
-        if job.stage != Stage::Finished {
-            job.stage = Stage::Dropped;
-        }
-        let open: Vec<usize> = (0..job.ended.len())
-            .filter(|rank| !job.ended[*rank])
-            .collect();
-        for rank in open {
-            let transfer = transfer.clone();
-            let at = Rank {
-                engine: index,
-                rank,
-            };
-            self.prefill_event(at, PrefillEvent::Aborted { transfer })?;
-        }
-        self.prefill_clean(index, request);
-        Ok(())
-    }
-
-    /// Lets a job go whose every rank has ended.
-    pub(super) fn prefill_clean(&mut self, index: usize, request: &str) {
-        let engine = &mut self.prefills[index];
-        let done = |job: &PrefillJob| {
-            job.ended.iter().all(|ended| *ended)
-                && matches!(job.stage, Stage::Finished | Stage::Dropped)
-        };
-        if engine.jobs.get(request).is_some_and(done)
-            && let Some(job) = engine.jobs.remove(request)
-        {
-            engine.release(&job);
-        }
+        self.prefill_done(index, request, PrefillFinish::Abort)
     }
 
     pub(super) fn prefill_step(&mut self, index: usize, generation: u64, request: &str) -> Run {
@@ -202,18 +173,17 @@ impl World<'_> {
         if !engine.up || engine.generation != generation {
             return Ok(());
         }
-        let Some(job) = engine.jobs.get_mut(request) else {
+        let Some(job) = engine.jobs.get(request) else {
             return Ok(());
         };
-        if job.ended.iter().all(|ended| *ended) && job.stage != Stage::Finished {
-            job.stage = Stage::Dropped;
-            self.prefill_clean(index, request);
-            return Ok(());
-        }
+        let (stage, spec) = (job.stage, job.spec);
         let again = Action::PrefillStep(index, generation, request.to_string());
-        let stage = job.stage;
+        let name = RequestId::new(request).expect("a name");
+        if stage != Stage::Finished && engine.host.is_over(&name) && self.choices.chance(50) {
+            return self.prefill_done(index, request, PrefillFinish::Abort);
+        }
         match stage {
-            Stage::Dropped | Stage::Finished => Ok(()),
+            Stage::Finished => Ok(()),
             Stage::Queued => {
                 let begun = self.prefill_begin(index, request)?;
                 let wait = if begun {
@@ -221,7 +191,7 @@ impl World<'_> {
                 } else {
                     2_000
                 };
-                self.after(u64::from(wait), again);
+                self.after(wait, again);
                 Ok(())
             }
             Stage::Running if self.fault(10) => {
@@ -233,9 +203,12 @@ impl World<'_> {
                     job.state.clear();
                     job.stage = Stage::Queued;
                     if self.defect == Some(Defect::HeldBackTwice) {
-                        job.keep = keep(job.keep);
+                        job.keep = job.keep.saturating_sub(1).max(1);
                     }
                     engine.jobs.insert(request.to_string(), job);
+                }
+                if !self.offer(index, spec, request) {
+                    return self.violation(format!("{request} was refused when offered again"));
                 }
                 self.after(1_000_u64, again);
                 Ok(())
@@ -244,13 +217,17 @@ impl World<'_> {
         }
     }
 
-    /// Hands an event to a machine and carries its commands out; whether it took it.
-    pub(super) fn prefill_event(&mut self, rank: Rank, event: PrefillEvent) -> Run<bool> {
+    /// Hands an event to a machine and carries its commands out; what is wrong with it.
+    pub(super) fn prefill_event(
+        &mut self,
+        rank: Rank,
+        event: PrefillEvent,
+    ) -> Run<Option<PrefillError>> {
         let now = self.told_time();
         self.report.events += 1;
         self.show("p", rank, &event);
         let machine = &mut self.prefills[rank.engine].ranks[rank.rank].machine;
-        let taken = machine.handle(now, event).is_ok();
+        let refused = machine.handle(now, event).err();
         while let Some(command) = self.prefills[rank.engine].ranks[rank.rank].machine.poll() {
             self.show("  p", rank, &command);
             self.prefill_command(rank, command)?;
@@ -269,7 +246,7 @@ impl World<'_> {
                 .max(u64::from(at <= self.now) * 1_000);
             self.after(wait, Action::PrefillTick(rank, generation));
         }
-        Ok(taken)
+        Ok(refused)
     }
 
     fn prefill_command(&mut self, rank: Rank, command: PrefillCommand) -> Run {
@@ -328,37 +305,38 @@ impl World<'_> {
             }
             PrefillCommand::Ended {
                 request,
+                transfer,
                 outcome,
-                tables,
                 ..
-            } => {
-                let repeat = self.defect == Some(Defect::EndedTwice) && self.choices.chance(20);
-                if self.defect == Some(Defect::NeverEnded) && self.choices.chance(20) {
-                    return Ok(());
-                }
-                for _ in 0..if repeat { 2 } else { 1 } {
-                    let engine = &mut self.prefills[rank.engine];
-                    let Some(job) = engine.jobs.get_mut(request.as_str()) else {
-                        return self.violation(format!("{request} ended and nobody knows it"));
-                    };
-                    if job.ended[rank.rank] {
-                        return self.violation(format!("{request} ended twice on prefill"));
-                    }
-                    if tables.is_some() != (job.stage == Stage::Finished) {
-                        return self
-                            .violation(format!("{request} ended as {outcome:?} with {tables:?}"));
-                    }
-                    job.ended[rank.rank] = true;
-                    let delivered = matches!(
-                        outcome,
-                        PrefillOutcome::Delivered | PrefillOutcome::Released
-                    );
-                    self.report.delivered += u64::from(delivered);
-                    self.prefill_clean(rank.engine, request.as_str());
-                }
-                Ok(())
-            }
+            } => self.prefill_ended(rank, &request, &transfer, &outcome),
         }
+    }
+
+    fn prefill_ended(
+        &mut self,
+        rank: Rank,
+        request: &RequestId,
+        transfer: &TransferId,
+        outcome: &PrefillOutcome,
+    ) -> Run {
+        let repeat = self.defect == Some(Defect::EndedTwice) && self.choices.chance(20);
+        if self.defect == Some(Defect::NeverEnded) && self.choices.chance(20) {
+            return Ok(());
+        }
+        for _ in 0..if repeat { 2 } else { 1 } {
+            let engine = &mut self.prefills[rank.engine];
+            if !engine.open.remove(&(rank.rank, request.to_string())) {
+                return self.violation(format!("{request} ended twice on prefill"));
+            }
+            let delivered = matches!(
+                outcome,
+                PrefillOutcome::Delivered | PrefillOutcome::Released
+            );
+            self.report.delivered += u64::from(delivered);
+            let rank = u16::try_from(rank.rank).expect("few ranks");
+            engine.host.ended(rank, request, transfer, outcome.clone());
+        }
+        self.prefill_orders(rank.engine)
     }
 
     /// The process dies; what its card was told to do goes on for a while.
@@ -369,6 +347,8 @@ impl World<'_> {
         }
         engine.up = false;
         engine.jobs.clear();
+        engine.open.clear();
+        engine.results.clear();
         let generation = engine.generation;
         self.report.restarts += 1;
         let wait = self.choices.between(0, 120_000);
@@ -393,7 +373,13 @@ impl World<'_> {
     pub(super) fn prefill_up(&mut self, index: usize) {
         let old = &self.prefills[index];
         let ranks = old.ranks.len();
-        self.prefills[index] =
-            PrefillEngine::new(old.index, old.generation + 1, ranks, old.blocks, old.limits);
+        self.prefills[index] = PrefillEngine::new(
+            old.index,
+            old.generation + 1,
+            ranks,
+            old.blocks,
+            old.accounting,
+            old.limits,
+        );
     }
 }

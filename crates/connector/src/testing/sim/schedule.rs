@@ -77,6 +77,8 @@ impl World<'_> {
                 prompt: Prompt::new(7, u64::from(index) + 100, common, len),
                 prefill,
                 decode,
+                embedded: self.choices.chance(20),
+                skips_prefix_cache: self.choices.chance(5),
                 local,
             };
             if self.fault(3)

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::format;
 use std::string::String;
 use std::vec::Vec;
 
@@ -16,7 +15,10 @@ use super::prefill::PrefillEngine;
 use super::prompt::Prompt;
 use super::report::{Options, Report};
 use super::schedule::{limits, settle_bound};
-use crate::{Consumer, DecodeLimits, Dialect, Peer, PrefillLimits, PullNumber, Time, TransferId};
+use crate::{
+    Accounting, Consumer, DecodeLimits, Dialect, HandOffPoint, Holdback, Peer, PrefillLimits,
+    PromptInput, PullNumber, Time, TokenCount, TransferId,
+};
 
 /// An invariant that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -37,8 +39,23 @@ pub(super) struct Spec {
     pub(super) prompt: Prompt,
     pub(super) prefill: usize,
     pub(super) decode: usize,
+    /// It comes as embeddings.
+    pub(super) embedded: bool,
+    pub(super) skips_prefix_cache: bool,
     /// Tokens that decode has by itself.
     pub(super) local: u32,
+}
+
+impl Spec {
+    /// The prompt as hosts see it.
+    pub(super) fn input(&self) -> PromptInput {
+        let count = TokenCount::new(self.prompt.len());
+        if self.embedded {
+            PromptInput::Embeddings(count)
+        } else {
+            PromptInput::TokenIds(count)
+        }
+    }
 }
 
 /// Blocks of a pool, null included, in which the longest prompt has room.
@@ -64,6 +81,7 @@ pub(super) struct World<'a> {
     /// No fault happens in the whole schedule.
     pub(super) calm: bool,
     pub(super) dialect: Dialect,
+    pub(super) accounting: Accounting,
     /// Ranks of each prefill and each decode engine.
     pub(super) ranks: (usize, usize),
     pub(super) limits: (PrefillLimits, DecodeLimits),
@@ -105,6 +123,11 @@ impl<'a> World<'a> {
         } else {
             Dialect::Own
         };
+        let mut accounting = Accounting::mooncake(Holdback::plain().gdn());
+        // A stock peer can't say the first token.
+        if dialect == Dialect::Own && choices.chance(20) {
+            accounting.point = HandOffPoint::FirstToken;
+        }
         let limits = if calm {
             limits(&mut Choices::bytes(&[]))
         } else {
@@ -121,6 +144,7 @@ impl<'a> World<'a> {
             faults,
             calm,
             dialect,
+            accounting,
             ranks,
             limits,
             prefills: Vec::new(),
@@ -143,12 +167,12 @@ impl<'a> World<'a> {
         };
         for engine in 0..counts.0 as usize {
             let blocks = blocks(&mut world.choices, PREFILL_BLOCKS);
-            let engine = PrefillEngine::new(engine, 1, ranks.0, blocks, limits.0);
+            let engine = PrefillEngine::new(engine, 1, ranks.0, blocks, accounting, limits.0);
             world.prefills.push(engine);
         }
         for engine in 0..counts.1 as usize {
             let blocks = blocks(&mut world.choices, DECODE_BLOCKS);
-            let engine = DecodeEngine::new(engine, 1, ranks, blocks, limits.1);
+            let engine = DecodeEngine::new(engine, 1, ranks, blocks, accounting, limits.1);
             world.decodes.push(engine);
         }
         world
@@ -316,70 +340,6 @@ impl<'a> World<'a> {
             }
             Action::FaultsEnd => Ok(()),
         }
-    }
-
-    fn is_quiet(&self) -> bool {
-        self.prefills.iter().all(|engine| engine.jobs.is_empty())
-            && self.decodes.iter().all(|engine| engine.jobs.is_empty())
-    }
-
-    fn unsettled(&self) -> String {
-        let prefill = self.prefills.iter().flat_map(|engine| engine.jobs.iter());
-        let decode = self.decodes.iter().flat_map(|engine| engine.jobs.iter());
-        format!(
-            "not settled: prefill {:?}, decode {:?}",
-            prefill.collect::<Vec<_>>(),
-            decode.collect::<Vec<_>>()
-        )
-    }
-
-    /// Without a fault, nothing may fail.
-    fn check_calm(&self) -> Run {
-        if self.calm && self.report.failed > 0 {
-            return self.violation(format!(
-                "{} loads failed without a fault",
-                self.report.failed
-            ));
-        }
-        Ok(())
-    }
-
-    /// After a long silence nothing is left.
-    fn check_empty(&mut self) -> Run {
-        for engine in &mut self.prefills {
-            if !engine.up {
-                continue;
-            }
-            let blocks = engine.pool.in_use();
-            for rank in &mut engine.ranks {
-                let (records, leases) = (rank.machine.records(), rank.machine.leases());
-                if (records, leases, blocks) != (0, 0, 0) {
-                    let machine = &rank.machine;
-                    return Err(Violation {
-                        at: self.now,
-                        what: format!(
-                            "prefill keeps {records} records, {leases} leases, {blocks} blocks: {machine:?}"
-                        ),
-                    });
-                }
-            }
-        }
-        for engine in &mut self.decodes {
-            let blocks = engine.pool.in_use();
-            for rank in &mut engine.ranks {
-                let (records, leases) = (rank.machine.records(), rank.machine.leases());
-                if (records, leases, blocks) != (0, 0, 0) {
-                    let machine = &rank.machine;
-                    return Err(Violation {
-                        at: self.now,
-                        what: format!(
-                            "decode keeps {records} records, {leases} leases, {blocks} blocks: {machine:?}"
-                        ),
-                    });
-                }
-            }
-        }
-        Ok(())
     }
 
     /// The model's layouts.
