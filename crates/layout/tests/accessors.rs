@@ -346,3 +346,47 @@ fn a_block_is_its_pages_in_order() {
     let pages: Vec<u64> = expansion.pages(block).map(PhysicalBlock::get).collect();
     assert_eq!(pages, [6, 7]);
 }
+
+#[test]
+fn a_state_slot_is_its_id() {
+    let state = FieldSpec::new("recurrent", "uint8")
+        .page_stride(8)
+        .dim(Axis::Byte, 8, 1);
+    let layout = LayoutBuilder::new()
+        .allocation(0, 80)
+        .pool(0, 10, Some(0))
+        .group(GroupSpec::new(0, "gdn_state", 16, 0).layer("l", [state]))
+        .build()
+        .unwrap();
+    for id in [1, 2, 9] {
+        let Ok(BlockEntry::State(slot)) = layout.entry(GroupId::new(0), id) else {
+            panic!("{id} is a live slot")
+        };
+        assert_eq!(u64::from(slot.get()), id);
+    }
+}
+
+#[test]
+fn quantities_and_digests_are_written_as_their_numbers() {
+    assert_eq!(at(1_114_112).to_string(), "1114112");
+    assert_eq!(Stride::new(12_288).unwrap().to_string(), "12288");
+    let fingerprint = layout().fingerprint();
+    let hex = fingerprint.as_bytes().map(|byte| format!("{byte:02x}"));
+    let hex = hex.concat();
+    assert_eq!(fingerprint.to_string(), hex);
+    assert_eq!(format!("{fingerprint:?}"), format!("Fingerprint({hex})"));
+}
+
+#[test]
+fn one_replica_is_not_written() {
+    let mut raw = layout().to_raw();
+    let text = |raw: &_| CacheLayout::new(raw).unwrap().to_json().unwrap();
+    assert!(!text(&raw).contains("replicas"));
+    raw.groups[0].layers[0].fields[0]
+        .split
+        .as_mut()
+        .unwrap()
+        .replicas = 2;
+    let text = text(&raw).replace(' ', "");
+    assert!(text.contains(r#""replicas":2"#), "{text}");
+}

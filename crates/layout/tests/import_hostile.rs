@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use mooncake_pd_layout::CacheLayout;
 use mooncake_pd_layout::import::{ImportError, Side, any, sglang, vllm_026, vllm_033};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 fn text(path: &str) -> String {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
@@ -78,6 +78,105 @@ fn statements_that_contradict_each_other_are_refused() {
             matches!(&error, ImportError::Mismatch { what, .. } if *what == expected),
             "{expected}: {error}"
         );
+    }
+}
+
+/// Of the two sizes stated for a head's state, the one that fits no axis is
+/// named.
+#[test]
+fn a_state_that_is_not_of_its_heads_is_refused() {
+    for (shape, what) in [([128, 64], "value dimension"), ([64, 128], "key dimension")] {
+        let [outer, inner] = shape;
+        let error = qwen(|report| {
+            report["specs"][0]["shapes"][1] = json!([16, outer, inner]);
+        })
+        .unwrap_err();
+        let text = format!(": {what} is 128, expected 64");
+        assert!(error.to_string().ends_with(&text), "{error}");
+    }
+}
+
+/// Of 1,024 channels of the capture 512 are values.
+#[test]
+fn convolution_channels_that_leave_none_or_an_odd_rest_for_keys_are_refused() {
+    for channels in [511, 512, 513] {
+        let text = text(REPORTS[2]).replace("(3, 1024)", &format!("(3, {channels})"));
+        let mut report: Value = serde_json::from_str(&text).unwrap();
+        for layer in [0, 1] {
+            report["layers"][layer]["tensors"][0]["shape"][2] = channels.into();
+        }
+        let error = vllm_026(&report.to_string()).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "layer `model.layers.0.linear_attn` of group 0: convolution channels is \
+                 {channels}, expected 512 for values and an even rest for keys and queries"
+            )
+        );
+    }
+}
+
+#[test]
+fn a_state_is_two_tensors() {
+    for count in [1, 3] {
+        let mut report: Value = serde_json::from_str(&text(REPORTS[2])).unwrap();
+        let tensors = report["layers"][0]["tensors"].as_array_mut().unwrap();
+        let last = tensors.last().unwrap().clone();
+        tensors.resize(count, last);
+        let error = vllm_026(&report.to_string()).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "layer `model.layers.0.linear_attn` of group 0 has no pair of states"
+        );
+    }
+}
+
+/// An edit of every buffer of a role.
+fn llama(role: &str, edit: impl Fn(&mut Value)) -> Result<CacheLayout, ImportError> {
+    let path = "sglang-0.5.23/mha-llama3-8b-ps64.json";
+    let mut report: Value = serde_json::from_str(&text(path)).unwrap();
+    let buffers = report.pointer_mut("/prefill/buffers").unwrap();
+    for buffer in buffers.as_array_mut().unwrap() {
+        if buffer.get("role").unwrap() == role {
+            edit(buffer);
+        }
+    }
+    sglang(&report.to_string(), Side::Prefill)
+}
+
+#[test]
+fn a_group_of_latents_and_of_values_is_refused() {
+    let error = llama("v", |buffer| buffer["role"] = "latent".into()).unwrap_err();
+    assert!(
+        matches!(
+            &error,
+            ImportError::Mismatch {
+                what: "number of fields that are neither keys nor values",
+                ..
+            }
+        ),
+        "{error}"
+    );
+}
+
+#[test]
+fn keys_and_values_without_an_axis_of_heads_are_refused() {
+    for role in ["k", "v"] {
+        for (shape, strides, dtype) in [
+            (json!([704, 1024]), json!([2048, 2]), "bfloat16"),
+            (json!([11, 131_072]), json!([131_072, 1]), "uint8"),
+        ] {
+            let error = llama(role, |buffer| {
+                buffer["shape"] = shape.clone();
+                buffer["stride_bytes"] = strides.clone();
+                buffer["dtype"] = dtype.into();
+            })
+            .unwrap_err();
+            assert!(
+                matches!(&error, ImportError::Mismatch { what: "shape", .. }),
+                "{error}"
+            );
+        }
     }
 }
 

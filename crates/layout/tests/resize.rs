@@ -247,3 +247,33 @@ fn what_can_not_be_resized_is_refused() {
         }))
     ));
 }
+
+/// With one block, heads a plane apart may be a row: it is not told how they
+/// grow, but that block moves as a whole behind another pool's planes.
+#[test]
+fn a_single_block_of_heads_apart_moves_but_does_not_grow() {
+    let heads = |offset| {
+        FieldSpec::new("s", "uint8")
+            .at(0, offset)
+            .page_stride(50)
+            .dim(Axis::Head, 2, 150)
+            .dim(Axis::Byte, 50, 1)
+    };
+    let of = |blocks: u32| {
+        let n = u64::from(blocks);
+        layout(n * 100 + 200, blocks)
+            .pool(1, 1, None)
+            .group(group(0, 0, [bytes("a", 0, 100, 100)]))
+            .group(group(1, 1, [heads(n * 100)]))
+            .build()
+            .unwrap()
+    };
+    assert_eq!(of(10).resized(POOL, 4).unwrap(), of(4));
+    assert_eq!(of(4).resized(POOL, 10).unwrap(), of(10));
+    let error = of(4).resized(PoolId::new(1), 2).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "pool 1 has 1 block: whether field `s` of layer `l` in group 1 and \
+         field `s` of layer `l` in group 1 share a row or lie in planes apart can't be told"
+    );
+}

@@ -130,3 +130,51 @@ fn a_group_never_owns_a_byte_twice() {
         })
     ));
 }
+
+#[test]
+fn of_ranges_that_only_touch_the_first_overlap_is_named() {
+    // Two pools meet below 1000; at 1000 begins a group that owns bytes twice.
+    let both = GroupSpec::new(2, "mla", 16, 2)
+        .layer("a", [field("x", 1000, 100, 50)])
+        .layer("b", [field("y", 1049, 100, 50)]);
+    let error = LayoutBuilder::new()
+        .allocation(0, 4000)
+        .pool(0, 10, None)
+        .pool(1, 10, None)
+        .pool(2, 10, None)
+        .group(group(0, 0, field("a", 0, 100, 100)))
+        .group(group(1, 1, field("b", 30, 100, 10)))
+        .group(both)
+        .build()
+        .unwrap_err();
+    let LayoutError::Overlap { first, second, .. } = error else {
+        panic!("{error}")
+    };
+    assert_eq!((first.field.as_str(), second.field.as_str()), ("a", "b"));
+}
+
+#[test]
+fn pools_of_any_size_that_only_touch_are_not_compared() {
+    const BLOCKS: u32 = 1 << 25;
+    let border = 2 * u64::from(BLOCKS);
+    let layout = |second| {
+        LayoutBuilder::new()
+            .allocation(0, 1 << 40)
+            .pool(0, BLOCKS, None)
+            .pool(1, BLOCKS, None)
+            .pool(2, 1, None)
+            // Makes the two one range of bytes that fields share.
+            .arbitrated(0, 2)
+            .arbitrated(1, 2)
+            .group(group(0, 0, field("a", 0, 2, 2)))
+            .group(group(1, 1, field("b", second, 3, 3)))
+            .group(group(2, 2, field("c", border - 1, 2, 2)))
+            .build()
+            .map(|_| ())
+    };
+    assert_eq!(layout(border), Ok(()));
+    assert!(matches!(
+        layout(border - 1),
+        Err(LayoutError::OverlayUnprovable { .. })
+    ));
+}
