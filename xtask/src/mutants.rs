@@ -25,6 +25,10 @@ const SLOW_TESTS: &[&str] = &["exhaustive", "corpus", "bench"];
 /// The workspace optimises these for their tests; here they are built far more often than run.
 const CRATES: [&str; 2] = ["mooncake-pd-layout", "mooncake-pd-plan"];
 
+/// Files that tests of another package prove: the file, the package, the test.
+const TESTED_ELSEWHERE: [(&str, &str, &str); 1] =
+    [("crates/plan/src/explain.rs", "mooncake-pd", "explain")];
+
 /// Inputs per quickcheck property; the default is 100.
 const QUICKCHECK_TESTS: &str = "15";
 
@@ -156,9 +160,10 @@ fn run_file(program: &Path, tree: &Path, source: &Source) -> Result<Tally> {
             CRATES
                 .map(|name| format!("--cargo-arg=--config=profile.dev.package.{name}.opt-level=0")),
         )
-        .args(["--", "--lib", "--tests", "--"])
-        .args(SLOW_TESTS.iter().flat_map(|name| ["--skip", name]))
+        .args(tests(&source.path))
         .env("QUICKCHECK_TESTS", QUICKCHECK_TESTS)
+        // A snapshot that differs is a failure and is not written down.
+        .env("INSTA_UPDATE", "no")
         // Nobody looks at these binaries: they need not be debugged.
         .env("CARGO_PROFILE_DEV_DEBUG", "0")
         .env("CARGO_PROFILE_TEST_DEBUG", "0");
@@ -179,6 +184,19 @@ fn run_file(program: &Path, tree: &Path, source: &Source) -> Result<Tally> {
         unviable: names("unviable").len(),
         survivors: names("missed"),
     })
+}
+
+/// Arguments that choose the tests of a file's mutants.
+fn tests(file: &str) -> Vec<String> {
+    let elsewhere = TESTED_ELSEWHERE.iter().find(|(path, ..)| *path == file);
+    if let Some((_, package, test)) = elsewhere {
+        return [&format!("--test-package={package}"), "--", "--test", test]
+            .map(str::to_owned)
+            .to_vec();
+    }
+    let skipped = SLOW_TESTS.iter().flat_map(|name| ["--skip", name]);
+    let all = ["--", "--lib", "--tests", "--"].into_iter();
+    all.chain(skipped).map(str::to_owned).collect()
 }
 
 #[cfg(test)]
