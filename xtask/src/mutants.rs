@@ -38,7 +38,7 @@ pub(crate) struct Args {
     /// Only every n-th file, beginning with the k-th, as k/n with k from 0
     #[arg(long, default_value = "0/1")]
     shard: Shard,
-    /// Runs files again that have survivors, after new tests were committed
+    /// Runs survivors without a reason again, after new tests were committed
     #[arg(long)]
     retry: bool,
 }
@@ -70,14 +70,23 @@ pub(crate) fn run(repo: &Repo, args: &Args) -> Result<()> {
         .skip(args.shard.index)
         .step_by(args.shard.count);
     for source in shard {
-        let known = document(repo)?
-            .tally(&source.path, &source.blob)
-            .map(Tally::missed);
-        if known.is_some_and(|missed| !args.retry || missed == 0) {
-            continue;
-        }
+        let before = document(repo)?;
+        let known = before.tally(&source.path, &source.blob);
+        let again = match known {
+            None => None,
+            Some(tally) => {
+                let again = before.without_reason(tally);
+                if !args.retry || again.is_empty() {
+                    continue;
+                }
+                Some(again)
+            }
+        };
         println!("==> {}", source.path);
-        let tally = run_file(&program, &tree, source)?;
+        let mut tally = run_file(&program, &tree, source, again.as_deref())?;
+        if let Some(known) = known {
+            tally.add_known(known, &again.unwrap_or_default());
+        }
         // Read again: another shard may have written meanwhile.
         let mut document = document(repo)?;
         document.put(tally);
@@ -144,7 +153,13 @@ fn checkout(repo: &Repo, shard: Shard) -> Result<PathBuf> {
     Ok(tree)
 }
 
-fn run_file(program: &Path, tree: &Path, source: &Source) -> Result<Tally> {
+/// Runs a file's mutants, or some of them by name.
+fn run_file(
+    program: &Path,
+    tree: &Path,
+    source: &Source,
+    only: Option<&[String]>,
+) -> Result<Tally> {
     let out = tree.join("mutants.out");
     if out.exists() {
         fs::remove_dir_all(&out)?;
@@ -156,6 +171,10 @@ fn run_file(program: &Path, tree: &Path, source: &Source) -> Result<Tally> {
         .args(["--baseline", "skip", "--timeout", "60"])
         .args(CRATES.map(|name| format!("--package={name}")))
         .args(["--file", &source.path])
+        .args(only.unwrap_or_default().iter().flat_map(|name| {
+            let name = format!("^{}$", escaped(name));
+            ["--re".to_owned(), name]
+        }))
         .args(
             CRATES
                 .map(|name| format!("--cargo-arg=--config=profile.dev.package.{name}.opt-level=0")),
@@ -186,6 +205,19 @@ fn run_file(program: &Path, tree: &Path, source: &Source) -> Result<Tally> {
     })
 }
 
+/// A regular expression for a name.
+fn escaped(name: &str) -> String {
+    let mut escaped = String::new();
+    for letter in name.chars() {
+        // `\<` would be the start of a word.
+        if letter.is_ascii_punctuation() && !"<>".contains(letter) {
+            escaped.push('\\');
+        }
+        escaped.push(letter);
+    }
+    escaped
+}
+
 /// Arguments that choose the tests of a file's mutants.
 fn tests(file: &str) -> Vec<String> {
     let elsewhere = TESTED_ELSEWHERE.iter().find(|(path, ..)| *path == file);
@@ -201,7 +233,14 @@ fn tests(file: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::Shard;
+    use super::{Shard, escaped};
+
+    #[test]
+    fn a_name_is_escaped_but_for_what_would_mean_a_word() {
+        let name = "a.rs:9:1: replace + with | in <F<'a>>::f -> (u8, [u8; 2])";
+        let expected = r"a\.rs\:9\:1\: replace \+ with \| in <F<\'a>>\:\:f \-> \(u8\, \[u8\; 2\]\)";
+        assert_eq!(escaped(name), expected);
+    }
 
     #[test]
     fn a_shard_outside_its_count_is_refused() {

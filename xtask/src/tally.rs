@@ -22,6 +22,16 @@ impl Tally {
     pub(crate) fn missed(&self) -> usize {
         self.survivors.len()
     }
+
+    /// Adds what an earlier run of the same file found, where only the mutants
+    /// `again` were run now: a test more never notices less.
+    pub(crate) fn add_known(&mut self, known: &Self, again: &[String]) {
+        self.caught = self.caught.saturating_add(known.caught);
+        self.timeout = self.timeout.saturating_add(known.timeout);
+        self.unviable = self.unviable.saturating_add(known.unviable);
+        let explained = known.survivors.iter().filter(|name| !again.contains(name));
+        self.survivors.extend(explained.cloned());
+    }
 }
 
 /// All tallies by path, and the reasons that were written by hand.
@@ -76,6 +86,16 @@ impl Document {
     /// What is known of a file as it is.
     pub(crate) fn tally(&self, path: &str, blob: &str) -> Option<&Tally> {
         self.tallies.get(path).filter(|tally| tally.blob == blob)
+    }
+
+    /// Survivors whose reason nobody has written yet.
+    pub(crate) fn without_reason(&self, tally: &Tally) -> Vec<String> {
+        let open = |name: &&String| {
+            self.reasons
+                .get(*name)
+                .is_none_or(|reason| reason == NO_REASON)
+        };
+        tally.survivors.iter().filter(open).cloned().collect()
     }
 
     pub(crate) fn put(&mut self, tally: Tally) {
