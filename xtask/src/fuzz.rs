@@ -8,7 +8,7 @@ use crate::repo::{Repo, run as run_command, succeeds};
 use crate::{outside, tool};
 
 /// The targets of `fuzz/`.
-const TARGETS: &[&str] = &["layout", "plan", "check", "schedule", "wire"];
+const TARGETS: &[&str] = &["layout", "plan", "check", "schedule", "events", "wire"];
 
 /// Arguments of `cargo xtask fuzz`.
 #[derive(clap::Args)]

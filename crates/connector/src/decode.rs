@@ -5,6 +5,7 @@ mod pulls;
 mod record;
 mod source;
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 
@@ -40,7 +41,8 @@ pub struct Decode {
     consumer: Consumer,
     limits: DecodeLimits,
     hash: Hash,
-    records: IndexMap<TransferId, Record, Hash>,
+    /// Boxed: the room that the table keeps free would double them.
+    records: IndexMap<TransferId, Box<Record>, Hash>,
     requests: IndexMap<RequestId, TransferId, Hash>,
     pulls: IndexMap<PullNumber, TransferId, Hash>,
     next_pull: PullNumber,
@@ -182,7 +184,7 @@ impl Decode {
         self.requests.insert(load.request.clone(), transfer.clone());
         let now = self.timers.now();
         let record = Record::load(load.request, load.source, load.expects, lease, now);
-        self.records.insert(transfer.clone(), record);
+        self.records.insert(transfer.clone(), Box::new(record));
         self.begin(&transfer);
         Ok(())
     }
@@ -191,7 +193,7 @@ impl Decode {
         self.check_new(transfer, &source)?;
         self.metrics.releases = self.metrics.releases.saturating_add(1);
         let record = Record::release(source, self.timers.now());
-        self.records.insert(transfer.clone(), record);
+        self.records.insert(transfer.clone(), Box::new(record));
         self.begin(transfer);
         Ok(())
     }

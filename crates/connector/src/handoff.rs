@@ -112,3 +112,69 @@ impl HandOff {
         self.first_token
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString;
+
+    use super::{HandOff, HandOffPoint};
+    use crate::tokens::TokenCount;
+
+    /// The hand-over of a prompt of ten elements, or why there is none.
+    fn hand_off(
+        point: HandOffPoint,
+        computed: u32,
+        state: Option<u32>,
+        token: Option<u32>,
+    ) -> Result<(u32, u32, Option<u32>), alloc::string::String> {
+        let (prompt, computed) = (TokenCount::new(10), TokenCount::new(computed));
+        let made = HandOff::new(point, prompt, computed, state.map(TokenCount::new), token);
+        let parts = |made: HandOff| {
+            let (computed, left) = (made.computed(), made.run_as_prompt());
+            (computed.get(), left.get(), made.first_token())
+        };
+        made.map(parts).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_is_not_computed_is_left_to_run_as_prompt() {
+        let recompute = |computed| hand_off(HandOffPoint::Recompute, computed, None, None);
+        assert_eq!(recompute(9), Ok((9, 1, None)));
+        assert_eq!(recompute(0), Ok((0, 10, None)));
+        assert_eq!(recompute(10), Ok((10, 0, None)));
+        let token = hand_off(HandOffPoint::FirstToken, 10, Some(10), Some(7));
+        assert_eq!(token, Ok((10, 0, Some(7))));
+    }
+
+    #[test]
+    fn counts_that_contradict_each_other_are_refused_with_both() {
+        for (made, text) in [
+            (
+                hand_off(HandOffPoint::Recompute, 11, None, None),
+                "11 elements computed of a prompt of 10",
+            ),
+            (
+                hand_off(HandOffPoint::Recompute, 9, Some(10), None),
+                "the state is that after 10 elements, the hand-off is at 9",
+            ),
+            (
+                hand_off(HandOffPoint::Recompute, 9, Some(9), Some(7)),
+                "1 prompt elements are left and the first token is given",
+            ),
+            (
+                hand_off(HandOffPoint::Recompute, 10, None, Some(7)),
+                "0 prompt elements are left and the first token is given",
+            ),
+            (
+                hand_off(HandOffPoint::FirstToken, 9, None, Some(7)),
+                "1 prompt elements are left and the first token is given",
+            ),
+            (
+                hand_off(HandOffPoint::FirstToken, 10, None, None),
+                "0 prompt elements are left and the first token is absent",
+            ),
+        ] {
+            assert_eq!(made, Err(text.to_string()));
+        }
+    }
+}

@@ -197,3 +197,6 @@ impl LeaseBook {
         was
     }
 }
+
+#[cfg(test)]
+mod tests;

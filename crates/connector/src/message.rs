@@ -133,3 +133,21 @@ pub enum Verdict {
     /// The bytes are not all there.
     Refused(Refusal),
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString;
+
+    use super::{Consumer, MAX_CONSUMERS};
+
+    #[test]
+    fn a_consumer_is_one_of_up_to_1024() {
+        let last = Consumer::new(MAX_CONSUMERS - 1, MAX_CONSUMERS).unwrap();
+        assert_eq!((last.index(), last.count()), (1_023, 1_024));
+        assert_eq!(last.to_string(), "1023 of 1024");
+        assert_eq!(Consumer::new(0, 1), Some(Consumer::ALONE));
+        for (index, count) in [(0, 0), (1, 1), (2, 1), (0, 1_025), (1_024, 1_024)] {
+            assert_eq!(Consumer::new(index, count), None, "{index} of {count}");
+        }
+    }
+}

@@ -111,3 +111,49 @@ pub struct DecodeMetrics {
     /// From a load's start to its end.
     pub took: Histogram,
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::Histogram;
+    use crate::time::Span;
+
+    /// Index and upper end of the bucket that one span falls in.
+    fn bucket(micros: u64) -> (usize, Option<u64>) {
+        let mut histogram = Histogram::default();
+        histogram.record(Span::from_micros(micros));
+        assert_eq!((histogram.count(), histogram.sum_micros()), (1, micros));
+        let filled = histogram.buckets().map(|(end, count)| (end, count));
+        let mut filled = filled.enumerate().filter(|(_, (_, count))| *count > 0);
+        let (index, (end, count)) = filled.next().unwrap();
+        assert_eq!((count, filled.next()), (1, None));
+        (index, end)
+    }
+
+    #[test]
+    fn each_span_falls_below_its_buckets_end_and_not_below_the_one_before() {
+        assert_eq!(bucket(0), (0, Some(1)));
+        for exponent in 0..31 {
+            let (from, index) = (1_u64 << exponent, usize::try_from(exponent).unwrap());
+            assert_eq!(bucket(from), (index + 1, Some(2 * from)));
+            assert_eq!(bucket(2 * from - 1), (index + 1, Some(2 * from)));
+        }
+        for micros in [1 << 31, 1 << 32, u64::MAX] {
+            assert_eq!(bucket(micros), (32, None));
+        }
+    }
+
+    #[test]
+    fn buckets_end_at_powers_of_two_and_the_last_nowhere() {
+        let mut histogram = Histogram::default();
+        let ends: Vec<_> = histogram.buckets().map(|(end, _)| end).collect();
+        assert_eq!(ends.len(), Histogram::BUCKETS);
+        let expected = (0..32).map(|exponent| Some(1 << exponent)).chain([None]);
+        assert!(expected.eq(ends));
+        // A sum that does not fit stays at its largest.
+        histogram.record(Span::from_micros(u64::MAX));
+        histogram.record(Span::from_micros(2));
+        assert_eq!((histogram.count(), histogram.sum_micros()), (2, u64::MAX));
+    }
+}

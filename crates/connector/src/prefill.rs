@@ -7,6 +7,7 @@ mod flight;
 mod record;
 mod serve;
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 
@@ -43,12 +44,13 @@ pub struct Prefill {
     me: Peer,
     limits: PrefillLimits,
     hash: Hash,
-    records: IndexMap<TransferId, Record, Hash>,
+    /// Boxed, as flights are: the room that the tables keep free would double them.
+    records: IndexMap<TransferId, Box<Record>, Hash>,
     /// Records that the engine has named.
     live: usize,
     /// Pulls and cancels in records that the engine has not named.
     unknown: usize,
-    flights: IndexMap<AttemptId, Flight, Hash>,
+    flights: IndexMap<AttemptId, Box<Flight>, Hash>,
     attempts: u64,
     peers: IndexMap<EngineId, KnownPeer, Hash>,
     ended: Ended,
@@ -69,7 +71,7 @@ enum Timer {
     /// Unnamed, computing or held too long.
     Record(TransferId),
     /// A pull has waited too long.
-    Waiting(TransferId, Reply),
+    Waiting(Box<(TransferId, Reply)>),
     /// A transfer takes too long.
     Flight(AttemptId),
     /// A peer may be forgotten.
@@ -226,7 +228,7 @@ impl Prefill {
         }
         for waiting in &mut record.waiting {
             let deadline = now.after(self.limits.ready_wait);
-            let timer = Timer::Waiting(transfer.clone(), waiting.reply.clone());
+            let timer = Timer::Waiting(Box::new((transfer.clone(), waiting.reply.clone())));
             waiting.timer = Some(self.timers.set(deadline, timer));
         }
         Ok(())
@@ -290,7 +292,8 @@ impl Prefill {
         while let Some(timer) = self.timers.due() {
             match timer {
                 Timer::Record(transfer) => self.record_due(&transfer),
-                Timer::Waiting(transfer, reply) => {
+                Timer::Waiting(pull) => {
+                    let (transfer, reply) = *pull;
                     let after = self.limits.ready_wait;
                     self.drop_waiting(&transfer, &reply, Failure::NotComputed { after });
                     self.reply(&reply, Verdict::Refused(Refusal::NotReady { after }));

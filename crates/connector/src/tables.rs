@@ -200,3 +200,6 @@ impl BlockTables {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -71,3 +71,67 @@ impl<T> Timers<T> {
         self.set.len()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::Timers;
+    use crate::time::{Span, Time};
+
+    fn at(micros: u64) -> Time {
+        Time::from_micros(micros)
+    }
+
+    fn due(timers: &mut Timers<u8>) -> Vec<u8> {
+        core::iter::from_fn(|| timers.due()).collect()
+    }
+
+    #[test]
+    fn deadlines_come_in_order_of_time_and_then_of_setting() {
+        let mut timers = Timers::default();
+        for (time, what) in [(30, 1), (10, 2), (30, 3), (20, 4), (31, 5)] {
+            timers.set(at(time), what);
+        }
+        assert_eq!(timers.next(), Some(at(10)));
+        assert!(!timers.advance(at(30)));
+        assert_eq!(due(&mut timers), [2, 4, 1, 3]);
+        assert_eq!((timers.next(), timers.len()), (Some(at(31)), 1));
+    }
+
+    #[test]
+    fn a_cancelled_deadline_does_not_come_and_others_do() {
+        let mut timers = Timers::default();
+        let first = timers.set(at(5), 1);
+        timers.set(at(5), 2);
+        timers.cancel(first);
+        timers.cancel(first);
+        timers.advance(at(5));
+        assert_eq!(due(&mut timers), [2]);
+        assert_eq!(timers.next(), None);
+    }
+
+    #[test]
+    fn time_that_goes_back_is_told_and_changes_nothing() {
+        let mut timers = Timers::<u8>::default();
+        assert!(!timers.advance(at(9)));
+        assert!(timers.advance(at(8)));
+        assert!(!timers.advance(at(9)));
+        assert_eq!(timers.now(), at(9));
+    }
+
+    #[test]
+    fn a_deadline_of_no_length_waits_for_the_next_time() {
+        for now in [7, u64::MAX] {
+            let mut timers = Timers::default();
+            timers.set(at(now), 1);
+            timers.advance(at(now));
+            assert_eq!(timers.due(), Some(1));
+            timers.set(timers.now().after(Span::ZERO), 2);
+            assert_eq!(timers.due(), None);
+            assert_eq!(timers.next(), Some(at(now)));
+            timers.advance(at(now));
+            assert_eq!(timers.due(), Some(2));
+        }
+    }
+}

@@ -1,14 +1,14 @@
-//! The corpus of the fuzz target `wire`, without a fuzzer.
+//! The corpora of the fuzz targets `wire` and `events`, without a fuzzer.
+#![allow(clippy::unwrap_used, reason = "a test may fail by panic")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use mooncake_pd_connector::testing::check_wire_bytes;
+use mooncake_pd_connector::testing::{check_event_bytes, check_wire_bytes};
 
-#[test]
-fn every_input_of_the_corpus_of_wire_passes_the_check() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/wire");
-    let mut inputs: Vec<PathBuf> = fs::read_dir(folder)
+fn replay(target: &str, check: fn(&[u8])) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
+    let mut inputs: Vec<PathBuf> = fs::read_dir(folder.join(target))
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .collect();
@@ -17,6 +17,16 @@ fn every_input_of_the_corpus_of_wire_passes_the_check() {
     for input in inputs {
         // Shown if the check fails.
         println!("{}", input.display());
-        check_wire_bytes(&fs::read(input).unwrap());
+        check(&fs::read(input).unwrap());
     }
+}
+
+#[test]
+fn every_input_of_the_corpus_of_wire_passes_the_check() {
+    replay("wire", check_wire_bytes);
+}
+
+#[test]
+fn every_input_of_the_corpus_of_events_passes_the_check() {
+    replay("events", check_event_bytes);
 }

@@ -249,3 +249,20 @@ pub enum DecodeError {
     #[error(transparent)]
     Tables(#[from] TablesError),
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Dialect, Generation, Resolved};
+
+    #[test]
+    fn a_look_up_finds_one_to_1024_senders() {
+        let found = |senders| Resolved::new(Generation::new(5), senders, Dialect::Stock);
+        assert_eq!((found(0), found(1_025)), (None, None));
+        for senders in [1, 1_024] {
+            let found = found(senders).unwrap();
+            assert_eq!(found.senders(), senders);
+            assert_eq!(found.generation(), Generation::new(5));
+            assert_eq!(found.dialect(), Dialect::Stock);
+        }
+    }
+}

@@ -1,5 +1,6 @@
 //! Pulls, their answers, and ends of loads.
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -318,7 +319,7 @@ impl Decode {
         if !record.asked && record.failure == Some(Failure::Aborted) {
             // Prefill holds its blocks until somebody says that they are not needed.
             let release = Record::release(record.source, self.timers.now());
-            self.records.insert(transfer.clone(), release);
+            self.records.insert(transfer.clone(), Box::new(release));
             self.begin(transfer);
         }
         // Every loan is repaid: no pull is open.

@@ -1,6 +1,5 @@
 //! Which messages count, and which transfer they are about.
 
-use super::flight::Flight;
 use super::record::Reply;
 use super::serve::refusal;
 use super::{KnownPeer, Prefill, Timer};
@@ -80,8 +79,8 @@ impl Prefill {
             }
             let flights = record.flights.clone();
             for attempt in flights {
-                let theirs = |flight: &Flight| matches(&flight.reply);
-                if self.flights.get(&attempt).is_some_and(theirs) {
+                let flight = self.flights.get(&attempt);
+                if flight.is_some_and(|flight| matches(&flight.reply)) {
                     self.drain(attempt, Some(failure.clone()));
                 }
             }

@@ -1,5 +1,6 @@
 //! Pulls, cancels and ends of transfers.
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -66,7 +67,7 @@ impl Prefill {
             return;
         }
         let timer = record.owner.is_some().then(|| {
-            let timer = Timer::Waiting(pull.transfer.clone(), reply.clone());
+            let timer = Timer::Waiting(Box::new((pull.transfer.clone(), reply.clone())));
             self.timers.set(now.after(self.limits.ready_wait), timer)
         });
         record.waiting.push(Waiting {
@@ -165,7 +166,7 @@ impl Prefill {
         let timer = Some(self.timers.set(deadline, Timer::Flight(attempt)));
         self.flights.insert(
             attempt,
-            Flight {
+            Box::new(Flight {
                 transfer: transfer.clone(),
                 reply,
                 loan,
@@ -173,7 +174,7 @@ impl Prefill {
                 timer,
                 draining: false,
                 cause: None,
-            },
+            }),
         );
     }
 
@@ -276,7 +277,10 @@ impl Prefill {
     }
 
     pub(super) fn end_if_done(&mut self, transfer: &TransferId) {
-        let outcome = self.records.get(transfer).and_then(super::Record::outcome);
+        let outcome = self
+            .records
+            .get(transfer)
+            .and_then(|record| record.outcome());
         let Some(outcome) = outcome else {
             return;
         };

@@ -1,9 +1,13 @@
 //! Names, block tables and a layout of two groups in one pool.
 #![allow(
     dead_code,
+    clippy::arithmetic_side_effects,
+    clippy::indexing_slicing,
     clippy::unwrap_used,
     reason = "shared by tests that need different parts"
 )]
+
+pub(crate) mod lives;
 
 use std::sync::Arc;
 
