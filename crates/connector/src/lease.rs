@@ -199,4 +199,5 @@ impl LeaseBook {
 }
 
 #[cfg(test)]
+#[expect(clippy::arithmetic_side_effects, reason = "overflow panics in tests")]
 mod tests;

@@ -124,8 +124,8 @@ mod tests {
         let mut histogram = Histogram::default();
         histogram.record(Span::from_micros(micros));
         assert_eq!((histogram.count(), histogram.sum_micros()), (1, micros));
-        let filled = histogram.buckets().map(|(end, count)| (end, count));
-        let mut filled = filled.enumerate().filter(|(_, (_, count))| *count > 0);
+        let filled = histogram.buckets().enumerate();
+        let mut filled = filled.filter(|(_, (_, count))| *count > 0);
         let (index, (end, count)) = filled.next().unwrap();
         assert_eq!((count, filled.next()), (1, None));
         (index, end)

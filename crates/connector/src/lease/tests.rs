@@ -168,9 +168,8 @@ fn agrees_with_a_set(asks: Vec<Ask>) {
 
 #[test]
 fn a_lease_book_agrees_with_a_plain_set_and_an_error_changes_nothing() {
-    QuickCheck::new()
-        .tests(2_000)
-        .quickcheck(agrees_with_a_set as fn(Vec<Ask>));
+    let check: fn(Vec<Ask>) = agrees_with_a_set;
+    QuickCheck::new().tests(2_000).quickcheck(check);
 }
 
 #[test]
