@@ -90,8 +90,10 @@ pub(crate) fn plan(
     batch.plan
 }
 
-/// Source offset, destination offset and length of every copy.
-pub(crate) fn copies(plan: &Plan) -> Vec<(u64, u64, u64)> {
+/// Source offset, destination offset and length of a copy.
+pub(crate) type Moved = (u64, u64, u64);
+
+pub(crate) fn copies(plan: &Plan) -> Vec<Moved> {
     plan.copies()
         .map(|copy| {
             let (from, to) = (copy.source_offset().get(), copy.destination_offset().get());
@@ -100,7 +102,7 @@ pub(crate) fn copies(plan: &Plan) -> Vec<(u64, u64, u64)> {
         .collect()
 }
 
-pub(crate) fn piece((source_offset, destination_offset, len): (u64, u64, u64)) -> Piece {
+pub(crate) fn piece((source_offset, destination_offset, len): Moved) -> Piece {
     Piece {
         source_offset,
         destination_offset,
@@ -109,7 +111,7 @@ pub(crate) fn piece((source_offset, destination_offset, len): (u64, u64, u64)) -
 }
 
 /// A draft of request 0 in allocation 0 of both sides, by group.
-pub(crate) fn draft(groups: &[(u32, &[(u64, u64, u64)])]) -> Draft {
+pub(crate) fn draft(groups: &[(u32, &[Moved])]) -> Draft {
     let mut draft = Draft::default();
     for (group, pieces) in groups {
         draft.stretches.push(Stretch {

@@ -8,4 +8,8 @@
 )]
 
 mod ask;
+mod drafts;
+mod explained;
 mod gaps;
+mod owners;
+mod texts;
