@@ -195,6 +195,25 @@ fn c44_unknown_ids_by_the_ten_thousand_stay_within_their_limits() {
 }
 
 #[test]
+fn c44_a_request_that_is_named_or_forgotten_makes_room_for_unknown_ones() {
+    let mut p = P::with(PrefillLimits {
+        unknown: 1,
+        ..PrefillLimits::default()
+    });
+    p.pull(pull(0, "a"));
+    p.pull(pull(1, "b"));
+    let busy = "answer d (generation 1) pull 1: too many pulls or transfers";
+    assert_eq!(p.out(), [busy]);
+    p.start("a").unwrap();
+    p.pull(pull(2, "b"));
+    assert_eq!(p.out().len(), 0);
+    p.pass(Span::from_secs(30));
+    p.out();
+    p.pull(pull(3, "c"));
+    assert_eq!(p.out().len(), 0);
+}
+
+#[test]
 fn an_engine_over_its_limit_is_told_and_the_others_go_on() {
     let limits = PrefillLimits {
         live: 2,

@@ -374,7 +374,9 @@ impl Seen {
             sent.filter(|sent| sent.load.as_ref() == Some(request))
         };
         assert!(theirs().all(|sent| sent.quiet), "ended while written");
-        if let DecodeOutcome::Loaded { .. } = outcome {
+        if let DecodeOutcome::Loaded { computed, hand_off } = outcome {
+            let told = hand_off.is_none_or(|told| told.computed() == *computed);
+            assert!(told, "loaded something else");
             let last = theirs().next_back().expect("it was pulled");
             let mut round = theirs().filter(|sent| sent.round == last.round);
             assert!(round.all(|sent| sent.delivered), "loaded, not delivered");
