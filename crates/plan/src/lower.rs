@@ -161,7 +161,6 @@ impl<'a> Lowering<'a> {
         let mut last: Option<(Atom, bool)> = None;
         for (atom, dead) in group.atoms.iter().zip(&group.dead) {
             if let (Some((previous, is_dead)), Some(lane)) = (last, lanes.last_mut())
-                && within_stride(&lane.first, atom)
                 && self.may_cross(previous.gap_to(atom), |_| is_dead)
             {
                 lane.len = atom
@@ -256,8 +255,7 @@ pub(crate) fn dead_gaps(atoms: &[Atom], layout: &CacheLayout, group: &Group) -> 
         .iter()
         .zip(next)
         .map(|(atom, next)| {
-            next.filter(|next| within_stride(atom, next))
-                .and_then(|next| atom.gap_to(next))
+            next.and_then(|next| atom.gap_to(next))
                 .filter(|len| *len > 0)
                 .is_some_and(|len| is_dead(layout, group, gap(layout, group, atom, len, None)))
         })
@@ -283,14 +281,6 @@ fn gap(
         owner: group.id(),
         next_owner,
     }
-}
-
-/// Atoms a stride or more apart belong to other rows: bytes of other blocks lie
-/// between them.
-const fn within_stride(first: &Atom, atom: &Atom) -> bool {
-    atom.destination_start
-        .saturating_sub(first.destination_start)
-        < first.destination_stride
 }
 
 /// Saturation can't happen: the layout proved that every block ends within its

@@ -3,7 +3,7 @@
 use mooncake_pd_layout::{AllocationId, CacheLayout, GroupSpec};
 use mooncake_pd_plan::{CheckError, Contract, Draft, Options, Pairing, PieceProblem, Request};
 
-use crate::ask::{Moved, bridge, bytes, copies, draft, group, plan, request, side};
+use crate::ask::{Moved, bridge, bytes, copies, draft, group, plan, request, side, under};
 
 /// Groups from 0, each with whole rows of 8 bytes that follow those of the other
 /// groups' blocks: one pool and one allocation, in which every id has one owner.
@@ -202,4 +202,49 @@ fn the_list_of_copies_grows_by_half_and_only_when_it_is_full() {
     assert_eq!(room([&[1, 2, 3, 4], &[5], &[6]]), (6, 6));
     assert_eq!(room([&[1, 2, 3, 4], &[5, 6, 7], &[]]), (7, 7));
     assert_eq!(room([&[1, 2, 3, 4], &[5], &[6, 7]]), (7, 7));
+}
+
+#[test]
+fn the_only_block_of_a_pool_is_one_copy_whatever_its_strides() {
+    // Of two blocks, the first field's second would lie between.
+    for (blocks, expected) in [(1, 1), (2, 2)] {
+        let spec = group(0, 0)
+            .layer("a", [bytes(0, 0, 10, 8)])
+            .layer("b", [bytes(0, 20, 10, 8)]);
+        let side = side(blocks, [spec]);
+        let pairing = Pairing::new(&side, &side).unwrap();
+        let asked = request(&pairing, 16, &[(&[0], &[0])]);
+        let plan = pairing.plan(&[asked], &under(bridge(12))).unwrap().plan;
+        assert_eq!(plan.descriptors(), expected);
+    }
+    let spec = group(0, 0)
+        .layer("a", [bytes(0, 0, 10, 10)])
+        .layer("b", [bytes(0, 10, 10, 10)]);
+    let side = side(1, [spec]);
+    let found = plan(&side, &side, Contract::PayloadOnly, 16, &[(&[0], &[0])]);
+    assert_eq!(copies(&found), [(0, 0, 20)]);
+}
+
+#[test]
+fn a_gap_behind_several_fields_is_bridged_to_the_next_block_and_group() {
+    let spec = |id, len| {
+        let first = group(id, 0).layer("a", [bytes(0, 0, 20, 4)]);
+        first.layer("b", [bytes(0, 4, 20, len)])
+    };
+    let side = side(20, [spec(0, 4), spec(1, 8)]);
+    let found = |max_gap, tables: &[(&[u64], &[u64])]| {
+        copies(&plan(&side, &side, bridge(max_gap), 32, tables))
+    };
+    assert_eq!(found(12, &[(&[1, 2], &[1, 2]), (&[], &[])]), [(20, 20, 28)]);
+    assert_eq!(found(12, &[(&[1], &[1]), (&[2], &[2])]), [(20, 20, 32)]);
+    assert_eq!(found(8, &[(&[], &[]), (&[1, 2], &[1, 2])]), [(20, 20, 32)]);
+    for (max_gap, blocks) in [(11, [&[1][..], &[2]]), (12, [&[1], &[3]])] {
+        let [first, second] = blocks;
+        let row = second[0] * 20;
+        let expected = [(20, 20, 8), (row, row, 12)];
+        assert_eq!(
+            found(max_gap, &[(first, first), (second, second)]),
+            expected
+        );
+    }
 }

@@ -13,3 +13,4 @@ mod explained;
 mod gaps;
 mod owners;
 mod texts;
+mod work;
