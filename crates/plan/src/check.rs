@@ -231,10 +231,7 @@ impl Rest<'_> {
             loop {
                 let done = walk.sweep(stretch, pieces);
                 // They are all of one length.
-                let swept = pieces
-                    .first()
-                    .filter(|_| done > 0)
-                    .map_or(0, |piece| piece.len);
+                let swept = pieces.first().map_or(0, |piece| piece.len);
                 let count = u64::try_from(done).unwrap_or(u64::MAX);
                 bytes = bytes.saturating_add(swept.saturating_mul(count));
                 self.piece = self.piece.saturating_add(done);
