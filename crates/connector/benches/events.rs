@@ -27,10 +27,9 @@ fn events(criterion: &mut Criterion) {
         let tables = distinct(live + 1);
         let mut next = 0;
         let mut lives = PrefillLives::new(live + 1);
-        let begin = |lives: &mut PrefillLives, name, tables| {
-            let (request, transfer): (RequestId, TransferId) = name;
-            lives.ask((request, transfer.clone()), tables);
-            lives.compute(transfer, tables);
+        let begin = |lives: &mut PrefillLives, names: (RequestId, TransferId), tables| {
+            lives.ask(names.clone(), tables);
+            lives.compute(names, tables);
         };
         for tables in tables.iter().skip(1) {
             begin(&mut lives, names(next), tables);

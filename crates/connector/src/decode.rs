@@ -1,6 +1,8 @@
 //! The life cycle of a decode rank's loads.
 
+mod end;
 mod event;
+mod fence;
 mod pulls;
 mod record;
 mod source;
@@ -13,7 +15,8 @@ use indexmap::IndexMap;
 use mooncake_pd_layout::CacheLayout;
 
 pub use event::{
-    DecodeCommand, DecodeError, DecodeEvent, DecodeOutcome, Dialect, Load, Resolved, Source,
+    DecodeCommand, DecodeError, DecodeEvent, DecodeOutcome, Dialect, FenceId, Load, Resolved,
+    Source,
 };
 
 use crate::failure::Failure;
@@ -23,9 +26,10 @@ use crate::lease::LeaseBook;
 use crate::limits::DecodeLimits;
 use crate::message::Consumer;
 use crate::metrics::DecodeMetrics;
-use crate::peer::{Generation, Peer, PullNumber};
+use crate::peer::{Peer, PullNumber};
 use crate::time::Time;
 use crate::timer::Timers;
+use fence::Fence;
 use record::Record;
 use source::KnownSource;
 
@@ -47,6 +51,8 @@ pub struct Decode {
     pulls: IndexMap<PullNumber, TransferId, Hash>,
     next_pull: PullNumber,
     sources: IndexMap<Source, KnownSource, Hash>,
+    fences: IndexMap<FenceId, Fence, Hash>,
+    next_fence: u64,
     leases: LeaseBook,
     timers: Timers<Timer>,
     commands: VecDeque<DecodeCommand>,
@@ -60,7 +66,7 @@ enum Timer {
     /// A look-up is late or due again, or a source may be forgotten.
     Source(Source),
     /// A fence is due again.
-    Fence(Source, Generation),
+    Fence(FenceId),
 }
 
 impl Decode {
@@ -79,12 +85,14 @@ impl Decode {
         Self {
             me,
             consumer,
-            limits,
+            limits: limits.floored(),
             records: IndexMap::with_hasher(hash.clone()),
             requests: IndexMap::with_hasher(hash.clone()),
             pulls: IndexMap::with_hasher(hash.clone()),
             next_pull: PullNumber::default(),
             sources: IndexMap::with_hasher(hash.clone()),
+            fences: IndexMap::with_hasher(hash.clone()),
+            next_fence: 0,
             leases: LeaseBook::new(layout, hash.clone()),
             timers: Timers::default(),
             commands: VecDeque::new(),
@@ -108,14 +116,15 @@ impl Decode {
             DecodeEvent::Release { transfer, source } => return self.release(&transfer, source),
             DecodeEvent::Aborted { request } => return self.aborted(&request),
             DecodeEvent::Resolved { source, result } => self.resolved(&source, result),
-            DecodeEvent::Answered(answer) => self.answered(&answer),
+            DecodeEvent::Answered {
+                source,
+                sender,
+                answer,
+            } => self.answered(&source, sender, &answer),
+            DecodeEvent::Quiet { number, proof } => self.quiet(number, proof),
             DecodeEvent::Undelivered { number } => self.undelivered(number),
             DecodeEvent::PeerLost { source, generation } => self.fence(&source, generation),
-            DecodeEvent::Fenced {
-                source,
-                generation,
-                proof,
-            } => self.fenced(&source, generation, &proof),
+            DecodeEvent::Fenced { fence, proof } => self.fenced(fence, &proof),
             DecodeEvent::Tick => {}
         }
         Ok(())
@@ -165,6 +174,7 @@ impl Decode {
             self.requests.len(),
             self.pulls.len(),
             self.sources.len(),
+            self.fences.len(),
             self.timers.len(),
         ]
         .into_iter()
@@ -172,13 +182,21 @@ impl Decode {
     }
 
     fn load(&mut self, load: Load) -> Result<(), DecodeError> {
-        self.check_new(&load.transfer, &load.source)?;
+        // A release that is under way makes room: the engine has changed its mind.
+        let released = self.records.get(&load.transfer);
+        let released = released.is_some_and(|record| record.owner.is_none());
+        if !released {
+            self.check_new(&load.transfer, &load.source)?;
+        }
         if self.requests.contains_key(&load.request) {
             return Err(DecodeError::RequestTaken {
                 request: load.request,
             });
         }
         let lease = self.leases.take(load.tables)?;
+        if released {
+            self.fail(&load.transfer, Failure::Aborted);
+        }
         self.metrics.started = self.metrics.started.saturating_add(1);
         let transfer = load.transfer;
         self.requests.insert(load.request.clone(), transfer.clone());
@@ -199,9 +217,10 @@ impl Decode {
     }
 
     fn check_new(&self, transfer: &TransferId, source: &Source) -> Result<(), DecodeError> {
-        if self.records.contains_key(transfer) {
+        if let Some(record) = self.records.get(transfer) {
             return Err(DecodeError::TransferTaken {
                 transfer: transfer.clone(),
+                owner: record.owner.clone(),
             });
         }
         let (live, limit) = (self.records.len(), self.limits.live);
@@ -230,7 +249,7 @@ impl Decode {
             match timer {
                 Timer::Record(transfer) => self.record_due(&transfer),
                 Timer::Source(source) => self.source_due(&source),
-                Timer::Fence(source, generation) => self.fence_due(&source, generation),
+                Timer::Fence(fence) => self.fence_due(fence),
             }
         }
     }

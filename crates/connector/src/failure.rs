@@ -5,6 +5,7 @@ use core::fmt;
 
 use mooncake_pd_plan::RequestError;
 
+use crate::handoff::HandOff;
 use crate::message::Consumer;
 use crate::peer::{Generation, PullNumber};
 use crate::time::Span;
@@ -61,6 +62,14 @@ pub enum Failure {
         /// What decode expects.
         decode: TokenCount,
     },
+    /// Ranks of prefill count differently, or have other first tokens.
+    #[error("one prefill rank hands over {first}, another {other}")]
+    SendersDiffer {
+        /// The first one's.
+        first: HandOff,
+        /// Another one's.
+        other: HandOff,
+    },
     /// The peer restarted, or is gone.
     #[error("the peer's generation {generation} is gone")]
     PeerLost {
@@ -80,6 +89,9 @@ pub enum Failure {
     /// The pull could not be sent.
     #[error("the pull could not be sent")]
     Undelivered,
+    /// The pull is over, and its answer never came.
+    #[error("the pull ended without an answer")]
+    Unanswered,
     /// No answer.
     #[error("no answer within {after}")]
     Timeout {
@@ -111,9 +123,13 @@ impl Failure {
             Self::Aborted | Self::Tables(_) | Self::NotComputed { .. } => Fault::Caller,
             Self::Refused(refusal) => refusal.fault(),
             Self::HandOff { .. } => Fault::IncompatiblePeer,
-            Self::Cancelled | Self::PeerLost { .. } | Self::Expired { .. } => Fault::Peer,
+            Self::SendersDiffer { .. }
+            | Self::Cancelled
+            | Self::PeerLost { .. }
+            | Self::Expired { .. } => Fault::Peer,
             Self::Bootstrap { .. }
             | Self::Undelivered
+            | Self::Unanswered
             | Self::Timeout { .. }
             | Self::Transfer(_) => Fault::Transport,
         }

@@ -1,5 +1,7 @@
 //! The point at which decode takes over.
 
+use core::fmt;
+
 use crate::tokens::TokenCount;
 
 /// How far a prefill engine computes and what decode then runs: a property of the
@@ -50,6 +52,17 @@ pub enum HandOffError {
         /// `given` or `absent`.
         first_token: &'static str,
     },
+}
+
+impl fmt::Display for HandOff {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (computed, left) = (self.computed, self.run_as_prompt);
+        write!(f, "{computed} elements with {left} left")?;
+        match self.first_token {
+            Some(token) => write!(f, " and first token {token}"),
+            None => Ok(()),
+        }
+    }
 }
 
 impl HandOff {

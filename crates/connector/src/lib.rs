@@ -35,7 +35,8 @@ pub mod wire;
 
 pub use accounting::{Accounting, AccountingError, Matched, PrefillShare};
 pub use decode::{
-    Decode, DecodeCommand, DecodeError, DecodeEvent, DecodeOutcome, Dialect, Load, Resolved, Source,
+    Decode, DecodeCommand, DecodeError, DecodeEvent, DecodeOutcome, Dialect, FenceId, Load,
+    Resolved, Source,
 };
 pub use failure::{ConsumerProblem, Failure, Fault, Refusal, ResolveError, TransferFault};
 pub use flavour::Flavour;

@@ -2,7 +2,10 @@
 
 use crate::time::Span;
 
-/// Bounds of a prefill rank.
+/// Shortest time between two repetitions of anything.
+const SHORTEST: Span = Span::from_millis(1);
+
+/// Bounds of a prefill rank. [`Self::peer_idle`] below 1 ms is taken for 1 ms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PrefillLimits {
     /// Requests that are live at one time. Default 65,536.
@@ -19,6 +22,9 @@ pub struct PrefillLimits {
     pub hold: Span,
     /// How long a transfer may take before the engine is told to drain it. Default 60 s.
     pub transfer: Span,
+    /// Block table entries of pulls that wait, in all; 16 bytes each at most. Default
+    /// 4,194,304.
+    pub waiting_entries: usize,
     /// Ended transfers that are remembered, so that a late pull is refused at once.
     /// Default 4,096.
     pub ended: usize,
@@ -43,6 +49,7 @@ impl Default for PrefillLimits {
             compute: Span::from_secs(3_600),
             hold: Span::from_secs(480),
             transfer: Span::from_secs(60),
+            waiting_entries: 1 << 22,
             ended: 4_096,
             ended_memory: Span::from_secs(60),
             peers: 4_096,
@@ -52,7 +59,18 @@ impl Default for PrefillLimits {
     }
 }
 
-/// Bounds of a decode rank.
+impl PrefillLimits {
+    pub(crate) fn floored(self) -> Self {
+        Self {
+            peer_idle: self.peer_idle.max(SHORTEST),
+            ..self
+        }
+    }
+}
+
+/// Bounds of a decode rank. Spans between repetitions, [`Self::cancel_retry`],
+/// [`Self::fence_retry`], [`Self::resolve_timeout`], [`Self::resolve_pause`] and
+/// [`Self::source_idle`], below 1 ms are taken for 1 ms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DecodeLimits {
     /// Loads and releases that are live at one time. Default 65,536.
@@ -64,6 +82,10 @@ pub struct DecodeLimits {
     /// How long after a cancel, or after an answer that does not say that all is
     /// quiet, the peer is fenced off. Default 10 s.
     pub fence_after: Span,
+    /// The same for a stock peer, which knows no cancel: how long after an answer that
+    /// does not say that all is quiet, and at least how long after a load was given
+    /// up; one that has not answered has until [`Self::answer`]. Default 60 s.
+    pub stock_fence_after: Span,
     /// Time between repetitions of a fence. Default 10 s.
     pub fence_retry: Span,
     /// How often a peer's name is looked up before its loads fail, at least once.
@@ -89,6 +111,7 @@ impl Default for DecodeLimits {
             answer: Span::from_secs(540),
             cancel_retry: Span::from_millis(100),
             fence_after: Span::from_secs(10),
+            stock_fence_after: Span::from_secs(60),
             fence_retry: Span::from_secs(10),
             resolve_attempts: 8,
             resolve_timeout: Span::from_secs(5),
@@ -96,6 +119,19 @@ impl Default for DecodeLimits {
             sources: 4_096,
             source_idle: Span::from_secs(600),
             follow: 2,
+        }
+    }
+}
+
+impl DecodeLimits {
+    pub(crate) fn floored(self) -> Self {
+        Self {
+            cancel_retry: self.cancel_retry.max(SHORTEST),
+            fence_retry: self.fence_retry.max(SHORTEST),
+            resolve_timeout: self.resolve_timeout.max(SHORTEST),
+            resolve_pause: self.resolve_pause.max(SHORTEST),
+            source_idle: self.source_idle.max(SHORTEST),
+            ..self
         }
     }
 }

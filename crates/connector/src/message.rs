@@ -86,6 +86,19 @@ pub enum Want {
     },
 }
 
+impl Want {
+    /// Entries of its block tables.
+    pub(crate) fn entries(&self) -> usize {
+        match self {
+            Self::Release => 0,
+            Self::Cache { tables, .. } => {
+                let entries = tables.groups().iter().map(|table| table.entries.len());
+                entries.fold(0, usize::saturating_add)
+            }
+        }
+    }
+}
+
 /// A decode rank wants a pull to be over. It is answered once nothing of it is
 /// under way, also when the pull itself never came.
 #[derive(Clone, Debug, PartialEq, Eq)]

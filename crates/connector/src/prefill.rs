@@ -38,7 +38,8 @@ use record::{Record, Reply, Source, Stage};
 ///
 /// Each transfer that was [`PrefillEvent::Started`] gets exactly one
 /// [`PrefillCommand::Ended`], and its blocks come back with it: not before every
-/// transfer that reads them is known to be quiet. Each pull gets one answer.
+/// transfer that reads them is known to be quiet. Each pull gets one answer that
+/// says that it is over, unless its sender was started again; a repeated one may get another.
 #[derive(Debug)]
 pub struct Prefill {
     me: Peer,
@@ -50,6 +51,8 @@ pub struct Prefill {
     live: usize,
     /// Pulls and cancels in records that the engine has not named.
     unknown: usize,
+    /// Block table entries of waiting pulls.
+    waiting_entries: usize,
     flights: IndexMap<AttemptId, Box<Flight>, Hash>,
     attempts: u64,
     peers: IndexMap<EngineId, KnownPeer, Hash>,
@@ -88,10 +91,11 @@ impl Prefill {
         let hash = seeded(hash_seed);
         Self {
             me,
-            limits,
+            limits: limits.floored(),
             records: IndexMap::with_hasher(hash.clone()),
             live: 0,
             unknown: 0,
+            waiting_entries: 0,
             flights: IndexMap::with_hasher(hash.clone()),
             attempts: 0,
             peers: IndexMap::with_hasher(hash.clone()),
@@ -117,11 +121,12 @@ impl Prefill {
         match event {
             PrefillEvent::Started { request, transfer } => self.started(request, transfer),
             PrefillEvent::Finished {
+                request,
                 transfer,
                 hand_off,
                 tables,
-            } => self.finished(&transfer, hand_off, tables),
-            PrefillEvent::Aborted { transfer } => self.aborted(&transfer),
+            } => self.finished(&request, &transfer, hand_off, tables),
+            PrefillEvent::Aborted { request, transfer } => self.aborted(&request, &transfer),
             PrefillEvent::Pulled(pull) => {
                 self.pulled(pull);
                 Ok(())
@@ -236,6 +241,7 @@ impl Prefill {
 
     fn finished(
         &mut self,
+        request: &RequestId,
         transfer: &TransferId,
         hand_off: HandOff,
         tables: Arc<BlockTables>,
@@ -244,8 +250,9 @@ impl Prefill {
         let record = self
             .records
             .get_mut(transfer)
-            .filter(|record| record.owner.is_some())
+            .filter(|record| record.owner.as_ref() == Some(request))
             .ok_or_else(|| PrefillError::UnknownTransfer {
+                request: request.clone(),
                 transfer: transfer.clone(),
             })?;
         if !matches!(record.stage, Stage::Computing) {
@@ -268,19 +275,21 @@ impl Prefill {
             if let Some(timer) = waiting.timer {
                 self.timers.cancel(timer);
             }
+            self.waiting_entries = self.waiting_entries.saturating_sub(waiting.want.entries());
             self.serve(transfer, waiting.reply, waiting.want, waiting.since);
         }
         self.end_if_done(transfer);
         Ok(())
     }
 
-    fn aborted(&mut self, transfer: &TransferId) -> Result<(), PrefillError> {
+    fn aborted(&mut self, request: &RequestId, transfer: &TransferId) -> Result<(), PrefillError> {
         let owned = self
             .records
             .get(transfer)
-            .is_some_and(|record| record.owner.is_some());
+            .is_some_and(|record| record.owner.as_ref() == Some(request));
         if !owned {
             return Err(PrefillError::UnknownTransfer {
+                request: request.clone(),
                 transfer: transfer.clone(),
             });
         }

@@ -30,9 +30,9 @@ fn a_live_request_of_a_prefill_rank_takes_less_than_a_kib_besides_its_block_ids(
     let mut lives = PrefillLives::new(LIVE);
     let under_way = measure(|| {
         for (index, tables) in (0..).zip(&tables) {
-            let (request, transfer) = names(index);
-            lives.ask((request, transfer.clone()), tables);
-            lives.compute(transfer, tables);
+            let names = names(index);
+            lives.ask(names.clone(), tables);
+            lives.compute(names, tables);
         }
     });
     assert_eq!(lives.machine.leases(), tables.len());

@@ -27,6 +27,22 @@ impl fmt::Display for Source {
     }
 }
 
+/// One fence, 0..2^64; a later one has another number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FenceId(u64);
+
+impl FenceId {
+    pub(crate) const fn new(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// The number.
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+}
+
 /// What a prefill rank understands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dialect {
@@ -89,7 +105,8 @@ pub struct Load {
     pub source: Source,
     /// How much of the prompt it has to cover, states included.
     pub expects: TokenCount,
-    /// Where to put it. The engine keeps these blocks until the end.
+    /// Where to put it: no blocks of the engine's own prefix cache. It keeps these
+    /// until the end.
     pub tables: Arc<BlockTables>,
 }
 
@@ -118,11 +135,25 @@ pub enum DecodeEvent {
         result: Result<Resolved, ResolveError>,
     },
     /// An answer came in.
-    Answered(Answer),
+    Answered {
+        /// From whom: the connection says so, not the message.
+        source: Source,
+        /// From which of its ranks that are paired with ours.
+        sender: u16,
+        /// The message.
+        answer: Answer,
+    },
     /// A pull has certainly not left this host, and never will.
     Undelivered {
         /// The pull.
         number: PullNumber,
+    },
+    /// Nothing can land any more of what one pull asked for, whatever became of it.
+    Quiet {
+        /// The pull.
+        number: PullNumber,
+        /// That nothing is under way.
+        proof: Quiescence,
     },
     /// A prefill engine is known to be gone, or was started again.
     PeerLost {
@@ -131,12 +162,11 @@ pub enum DecodeEvent {
         /// The incarnation that is gone.
         generation: Generation,
     },
-    /// A fence is up: nothing that this incarnation was asked for can land any more.
+    /// A fence is up: nothing that this incarnation was asked for before the fence
+    /// was can land any more.
     Fenced {
-        /// Who.
-        source: Source,
-        /// The incarnation.
-        generation: Generation,
+        /// Which.
+        fence: FenceId,
         /// That nothing is under way.
         proof: Quiescence,
     },
@@ -173,8 +203,10 @@ pub enum DecodeCommand {
     /// Make sure that nothing more can land of what this incarnation was asked for,
     /// also not through a pull that is still on its way to it, whatever that takes
     /// (new keys for the memory, a new session), and report [`DecodeEvent::Fenced`].
-    /// Repeated until then.
+    /// Repeated until then. It ends every load that this incarnation was asked for.
     Fence {
+        /// Its number.
+        fence: FenceId,
         /// Who.
         source: Source,
         /// The incarnation.
@@ -212,10 +244,15 @@ pub enum DecodeOutcome {
 #[non_exhaustive]
 pub enum DecodeError {
     /// A transfer id that is live.
-    #[error("transfer {transfer} is live already")]
+    #[error(
+        "transfer {transfer} is live already, for {}",
+        owner.as_ref().map_or("a release", |owner| owner.as_str())
+    )]
     TransferTaken {
         /// The transfer id.
         transfer: TransferId,
+        /// The request that loads it, unharmed; none for a release.
+        owner: Option<RequestId>,
     },
     /// A request that is live.
     #[error("request {request} is loading already")]

@@ -1,16 +1,14 @@
 //! Pulls, their answers, and ends of loads.
 
-use alloc::boxed::Box;
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 
-use super::event::{DecodeCommand, DecodeOutcome, Dialect, Resolved};
-use super::record::{OpenPull, Record};
+use super::event::{DecodeCommand, Resolved, Source};
+use super::record::OpenPull;
 use super::{Decode, Timer};
 use crate::failure::{Failure, Refusal};
 use crate::id::TransferId;
 use crate::lease::Quiescence;
-use crate::message::{Answer, Cancel, Pull, Verdict, Want};
+use crate::message::{Answer, Pull, Verdict, Want};
 use crate::peer::PullNumber;
 
 impl Decode {
@@ -23,7 +21,7 @@ impl Decode {
         let Some(known) = self.sources.get_mut(&record.source) else {
             return;
         };
-        record.asked = true;
+        record.asked = Some(now);
         for sender in 0..resolved.senders() {
             let number = self.next_pull;
             self.next_pull = number.next();
@@ -42,6 +40,7 @@ impl Decode {
                 generation: resolved.generation(),
                 loan: record.lease.as_mut().map(crate::lease::Lease::lend),
                 dialect: resolved.dialect(),
+                answered: false,
             });
             self.commands.push_back(DecodeCommand::Pull {
                 source: record.source.clone(),
@@ -64,7 +63,8 @@ impl Decode {
         record.timer = Some(self.timers.set(deadline, Timer::Record(transfer.clone())));
     }
 
-    pub(super) fn answered(&mut self, answer: &Answer) {
+    /// An answer counts only from whom the pull was sent to.
+    pub(super) fn answered(&mut self, source: &Source, sender: u16, answer: &Answer) {
         let transfer = self.pulls.get(&answer.number).cloned();
         let record = transfer
             .as_ref()
@@ -82,8 +82,12 @@ impl Decode {
             actual: answer.from.generation,
         };
         let moved = matches!(answer.verdict, Verdict::Refused(refusal) if refusal == other);
+        let asked = record.source == *source;
         let theirs = |pull: &OpenPull| {
-            answer.to == self.me && (moved || pull.generation == answer.from.generation)
+            asked
+                && pull.sender == sender
+                && answer.to == self.me
+                && (moved || pull.generation == answer.from.generation)
         };
         let Some(generation) = pull.filter(|pull| theirs(pull)).map(|pull| pull.generation) else {
             self.count_unknown();
@@ -105,11 +109,18 @@ impl Decode {
         let failure = match answer.verdict {
             Verdict::Delivered { hand_off } => {
                 let told = hand_off.map_or(record.expects, |hand_off| hand_off.computed());
-                record.hand_off = record.hand_off.or(hand_off);
-                (told != record.expects).then_some(Failure::HandOff {
-                    prefill: told,
-                    decode: record.expects,
-                })
+                let before = record.hand_off;
+                record.hand_off = before.or(hand_off);
+                match (before, hand_off) {
+                    _ if told != record.expects => Some(Failure::HandOff {
+                        prefill: told,
+                        decode: record.expects,
+                    }),
+                    (Some(first), Some(other)) if first != other => {
+                        Some(Failure::SendersDiffer { first, other })
+                    }
+                    _ => None,
+                }
             }
             // Nothing was written where something was asked for.
             Verdict::Released => Some(Failure::Refused(Refusal::Ended)),
@@ -117,6 +128,12 @@ impl Decode {
         };
         if answer.quiescent {
             self.close(answer.number, Quiescence::told());
+        } else if let Some(pull) = record
+            .open
+            .iter_mut()
+            .find(|pull| pull.number == answer.number)
+        {
+            pull.answered = true;
         }
         match failure {
             Some(failure) => self.fail(transfer, failure),
@@ -147,6 +164,16 @@ impl Decode {
         self.fail(&transfer, Failure::Undelivered);
     }
 
+    /// A pull is over, and nobody says how.
+    pub(super) fn quiet(&mut self, number: PullNumber, proof: Quiescence) {
+        let Some(transfer) = self.pulls.get(&number).cloned() else {
+            self.count_unknown();
+            return;
+        };
+        self.close(number, proof);
+        self.fail(&transfer, Failure::Unanswered);
+    }
+
     /// Settles one pull.
     pub(super) fn close(&mut self, number: PullNumber, proof: Quiescence) {
         let Some(transfer) = self.pulls.swap_remove(&number) else {
@@ -164,187 +191,5 @@ impl Decode {
         if let (Some(loan), Some(lease)) = (pull.and_then(|pull| pull.loan), &mut record.lease) {
             lease.repay(loan, proof);
         }
-    }
-
-    /// Makes a record fail: its open pulls are cancelled, and it ends when they are over.
-    pub(super) fn fail(&mut self, transfer: &TransferId, failure: Failure) {
-        let Some(record) = self.records.get_mut(transfer) else {
-            return;
-        };
-        let first = record.failure.is_none();
-        record.failure.get_or_insert(failure);
-        record.follow = false;
-        if record.waiting {
-            let source = record.source.clone();
-            self.wait_no_more(&source, transfer);
-        }
-        if first {
-            self.chase(transfer);
-        }
-        self.end_release(transfer);
-        self.go_on(transfer);
-    }
-
-    /// Lets go of a release whose answer does not come: nothing is written for it.
-    pub(super) fn end_release(&mut self, transfer: &TransferId) {
-        let Some(record) = self.records.get(transfer) else {
-            return;
-        };
-        if record.lease.is_some() {
-            return;
-        }
-        let open: Vec<PullNumber> = record.open.iter().map(|pull| pull.number).collect();
-        for number in open {
-            self.close(number, Quiescence::untouched());
-        }
-        self.go_on(transfer);
-    }
-
-    /// Begins to press for the end of a record's open pulls.
-    fn chase(&mut self, transfer: &TransferId) {
-        let now = self.timers.now();
-        let Some(record) = self.records.get_mut(transfer) else {
-            return;
-        };
-        if record.lease.is_some() && record.patience.is_none() && !record.open.is_empty() {
-            record.patience = Some(now.after(self.limits.fence_after));
-            record.pause = None;
-            self.press(transfer);
-        }
-    }
-
-    /// Sends cancels where they are understood, and sets the time of the next.
-    fn press(&mut self, transfer: &TransferId) {
-        let now = self.timers.now();
-        let Some(record) = self.records.get_mut(transfer) else {
-            return;
-        };
-        let Some(known) = self.sources.get(&record.source) else {
-            return;
-        };
-        let mut pressed = false;
-        for pull in &record.open {
-            if pull.dialect == Dialect::Stock {
-                continue;
-            }
-            pressed = true;
-            self.metrics.cancels = self.metrics.cancels.saturating_add(1);
-            self.commands.push_back(DecodeCommand::Cancel {
-                source: record.source.clone(),
-                sender: pull.sender,
-                cancel: Cancel {
-                    from: self.me.clone(),
-                    to: pull.generation,
-                    number: pull.number,
-                    floor: known.open.first().copied().unwrap_or(pull.number),
-                    transfer: transfer.clone(),
-                    consumer: self.consumer,
-                },
-            });
-        }
-        let patience = record.patience.unwrap_or(now);
-        let longest = self.limits.fence_after;
-        let pause = record
-            .pause
-            .map_or(self.limits.cancel_retry, |pause| pause.doubled(longest));
-        record.pause = Some(pause);
-        let next = if pressed {
-            patience.min(now.after(pause))
-        } else {
-            patience
-        };
-        if let Some(old) = record.timer.take() {
-            self.timers.cancel(old);
-        }
-        record.timer = Some(self.timers.set(next, Timer::Record(transfer.clone())));
-    }
-
-    pub(super) fn record_due(&mut self, transfer: &TransferId) {
-        let now = self.timers.now();
-        let Some(record) = self.records.get_mut(transfer) else {
-            return;
-        };
-        record.timer = None;
-        let Some(patience) = record.patience else {
-            let after = self.limits.answer;
-            self.fail(transfer, Failure::Timeout { after });
-            return;
-        };
-        if now < patience {
-            self.press(transfer);
-            return;
-        }
-        let source = record.source.clone();
-        let mut generations: Vec<_> = record.open.iter().map(|pull| pull.generation).collect();
-        generations.dedup();
-        for generation in generations {
-            self.fence(&source, generation);
-        }
-    }
-
-    /// Ends a record, or starts it again, when nothing of it is under way.
-    pub(super) fn go_on(&mut self, transfer: &TransferId) {
-        let Some(record) = self.records.get_mut(transfer) else {
-            return;
-        };
-        if !record.open.is_empty() || record.waiting {
-            return;
-        }
-        if record.follow && record.failure.is_none() {
-            record.follow = false;
-            record.followed = record.followed.saturating_add(1);
-            record.patience = None;
-            record.hand_off = None;
-            if let Some(old) = record.timer.take() {
-                self.timers.cancel(old);
-            }
-            self.metrics.followed = self.metrics.followed.saturating_add(1);
-            self.begin(transfer);
-            return;
-        }
-        self.end(transfer);
-    }
-
-    fn end(&mut self, transfer: &TransferId) {
-        let Some(record) = self.records.swap_remove(transfer) else {
-            return;
-        };
-        if let Some(timer) = record.timer {
-            self.timers.cancel(timer);
-        }
-        let (Some(request), Some(lease)) = (record.owner, record.lease) else {
-            return;
-        };
-        self.requests.swap_remove(&request);
-        if !record.asked && record.failure == Some(Failure::Aborted) {
-            // Prefill holds its blocks until somebody says that they are not needed.
-            let release = Record::release(record.source, self.timers.now());
-            self.records.insert(transfer.clone(), Box::new(release));
-            self.begin(transfer);
-        }
-        // Every loan is repaid: no pull is open.
-        let Ok(tables) = self.leases.end(lease) else {
-            return;
-        };
-        let now = self.timers.now();
-        self.metrics.took.record(now.since(record.since));
-        let outcome = match record.failure {
-            None => DecodeOutcome::Loaded {
-                computed: record.expects,
-                hand_off: record.hand_off,
-            },
-            Some(failure) => DecodeOutcome::Failed(failure),
-        };
-        let count = match outcome {
-            DecodeOutcome::Loaded { .. } => &mut self.metrics.loaded,
-            DecodeOutcome::Failed(_) => &mut self.metrics.failed,
-        };
-        *count = count.saturating_add(1);
-        self.commands.push_back(DecodeCommand::Ended {
-            request,
-            transfer: transfer.clone(),
-            outcome,
-            tables,
-        });
     }
 }

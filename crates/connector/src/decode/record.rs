@@ -22,6 +22,8 @@ pub(super) struct OpenPull {
     pub(super) loan: Option<Loan>,
     /// What its sender understands.
     pub(super) dialect: Dialect,
+    /// It has answered, and did not say that it is quiet.
+    pub(super) answered: bool,
 }
 
 #[derive(Debug)]
@@ -33,8 +35,8 @@ pub(super) struct Record {
     /// None for a release.
     pub(super) lease: Option<Lease>,
     pub(super) since: Time,
-    /// Pulls were sent.
-    pub(super) asked: bool,
+    /// When pulls were sent.
+    pub(super) asked: Option<Time>,
     /// Waits for a look-up.
     pub(super) waiting: bool,
     pub(super) open: SmallVec<[OpenPull; 1]>,
@@ -74,7 +76,7 @@ impl Record {
             expects: TokenCount::ZERO,
             lease: None,
             since: now,
-            asked: false,
+            asked: None,
             waiting: false,
             open: SmallVec::new(),
             hand_off: None,

@@ -10,7 +10,6 @@ use super::{Decode, Timer};
 use crate::failure::{Failure, ResolveError};
 use crate::hash::Hash;
 use crate::id::TransferId;
-use crate::lease::Quiescence;
 use crate::peer::{Generation, PullNumber};
 use crate::time::Time;
 use crate::timer::TimerId;
@@ -20,11 +19,11 @@ use crate::timer::TimerId;
 pub(super) struct KnownSource {
     pub(super) stage: Stage,
     /// Records that wait until it is known.
-    waiting: IndexSet<TransferId, Hash>,
+    pub(super) waiting: IndexSet<TransferId, Hash>,
     /// Records with open pulls, by pull.
     pub(super) open: BTreeSet<PullNumber>,
     /// Incarnations that are being fenced off.
-    fencing: Vec<(Generation, TimerId)>,
+    pub(super) fencing: Vec<Generation>,
     timer: Option<TimerId>,
     last: Time,
 }
@@ -96,14 +95,13 @@ impl Decode {
         }
     }
 
-    /// Asks, unless a look-up is under way or an earlier incarnation still is to be
-    /// fenced off.
-    fn look_up(&mut self, source: &Source, before: u32) {
+    /// Asks, unless a look-up is under way.
+    pub(super) fn look_up(&mut self, source: &Source, before: u32) {
         let deadline = self.timers.now().after(self.limits.resolve_timeout);
         let Some(known) = self.sources.get_mut(source) else {
             return;
         };
-        if !known.fencing.is_empty() || !matches!(known.stage, Stage::Unknown) {
+        if !matches!(known.stage, Stage::Unknown) {
             return;
         }
         let attempts = before.saturating_add(1);
@@ -131,9 +129,11 @@ impl Decode {
         };
         known.last = now;
         let generation = resolved.generation();
-        if known.fencing.iter().any(|(other, _)| *other == generation) {
-            // What it was asked for until then is still to be fenced off.
-            known.stage = Stage::Unknown;
+        if known.fencing.contains(&generation) {
+            // What it was asked for until then is still to be fenced off; meanwhile
+            // another one may take its place.
+            known.stage = Stage::Pausing { attempts: 0 };
+            self.set_source_timer(source, now.after(self.limits.resolve_timeout));
             return;
         }
         known.stage = Stage::Known(resolved);
@@ -212,7 +212,7 @@ impl Decode {
         }
     }
 
-    fn set_source_timer(&mut self, source: &Source, at: Time) {
+    pub(super) fn set_source_timer(&mut self, source: &Source, at: Time) {
         let Some(known) = self.sources.get_mut(source) else {
             return;
         };
@@ -230,116 +230,5 @@ impl Decode {
         {
             known.stage = Stage::Unknown;
         }
-    }
-
-    /// Has an incarnation fenced off. What it was asked for is over once it is.
-    pub(super) fn fence(&mut self, source: &Source, generation: Generation) {
-        self.mistrust(source, generation);
-        let Some(known) = self.sources.get(source) else {
-            return;
-        };
-        if known.fencing.iter().any(|(other, _)| *other == generation) {
-            return;
-        }
-        // What writes nothing needs no fence.
-        for transfer in self.open_pulls(source, generation) {
-            self.end_release(&transfer);
-        }
-        if self.open_pulls(source, generation).is_empty() {
-            return;
-        }
-        let Some(known) = self.sources.get_mut(source) else {
-            return;
-        };
-        let at = self.timers.now().after(self.limits.fence_retry);
-        let timer = Timer::Fence(source.clone(), generation);
-        known.fencing.push((generation, self.timers.set(at, timer)));
-        self.send_fence(source, generation);
-    }
-
-    pub(super) fn fence_due(&mut self, source: &Source, generation: Generation) {
-        let at = self.timers.now().after(self.limits.fence_retry);
-        let Some(known) = self.sources.get_mut(source) else {
-            return;
-        };
-        let fencing = known.fencing.iter_mut();
-        let Some((_, timer)) = fencing.into_iter().find(|(other, _)| *other == generation) else {
-            return;
-        };
-        *timer = self
-            .timers
-            .set(at, Timer::Fence(source.clone(), generation));
-        self.send_fence(source, generation);
-    }
-
-    fn send_fence(&mut self, source: &Source, generation: Generation) {
-        self.metrics.fences = self.metrics.fences.saturating_add(1);
-        self.commands.push_back(DecodeCommand::Fence {
-            source: source.clone(),
-            generation,
-        });
-    }
-
-    pub(super) fn fenced(&mut self, source: &Source, generation: Generation, proof: &Quiescence) {
-        let Some(known) = self.sources.get_mut(source) else {
-            return;
-        };
-        let fencing = known.fencing.iter();
-        let Some(at) = fencing
-            .into_iter()
-            .position(|(other, _)| *other == generation)
-        else {
-            // Not asked for, and so not known to cover what is open now.
-            return;
-        };
-        let (_, timer) = known.fencing.swap_remove(at);
-        self.timers.cancel(timer);
-        self.mistrust(source, generation);
-        for transfer in self.open_pulls(source, generation) {
-            let open = self.records.get_mut(&transfer).map(|record| {
-                // Whether it was taken or not: only who was told otherwise asks again.
-                if !record.follow {
-                    let lost = Failure::PeerLost { generation };
-                    record.failure.get_or_insert(lost);
-                }
-                let theirs = record.open.iter();
-                let theirs = theirs.filter(|pull| pull.generation == generation);
-                theirs.map(|pull| pull.number).collect::<Vec<_>>()
-            });
-            for number in open.unwrap_or_default() {
-                self.close(number, proof.of_each());
-            }
-            self.go_on(&transfer);
-        }
-        let waits = self
-            .sources
-            .get(source)
-            .is_some_and(|known| !known.waiting.is_empty());
-        if waits {
-            self.look_up(source, 0);
-        } else {
-            let at = self.timers.now().after(self.limits.source_idle);
-            self.set_source_timer(source, at);
-        }
-    }
-
-    /// Records with a pull that this incarnation may still serve.
-    fn open_pulls(&self, source: &Source, generation: Generation) -> Vec<TransferId> {
-        let numbers = self.sources.get(source).map(|known| known.open.iter());
-        let mut transfers: Vec<TransferId> = Vec::new();
-        for number in numbers.into_iter().flatten() {
-            let Some(transfer) = self.pulls.get(number) else {
-                continue;
-            };
-            let record = self.records.get(transfer);
-            let asked = record.is_some_and(|record| {
-                let mut open = record.open.iter();
-                open.any(|pull| pull.number == *number && pull.generation == generation)
-            });
-            if asked && transfers.last() != Some(transfer) {
-                transfers.push(transfer.clone());
-            }
-        }
-        transfers
     }
 }

@@ -119,6 +119,16 @@ impl DecodeHost {
     ) -> Result<Matched, HostError> {
         let accounting = self.accounting;
         let (_, record) = self.book.get_mut(request)?;
+        let count = record.prompt.count();
+        let most = count.without(TokenCount::ONE);
+        let states = accounting.holdback.has_states() && !record.skips_prefix_cache;
+        if states && matches!(record.stage, Stage::Waiting(_)) && local > most && local <= count {
+            return Err(HostError::NothingLeft {
+                request: request.clone(),
+                local,
+                most,
+            });
+        }
         let matched = match &record.stage {
             Stage::Waiting(_) => accounting.decode(record.prompt, record.skips_prefix_cache, local),
             Stage::Over { first_token } => accounting.alone(record.prompt, local, *first_token),
@@ -246,6 +256,7 @@ impl DecodeHost {
     }
 
     /// What every rank has to be told, in this order.
+    #[must_use = "ranks wait for their orders"]
     pub fn step(&mut self) -> Vec<DecodeOrder> {
         self.book.step()
     }
@@ -277,6 +288,7 @@ impl DecodeHost {
     /// A rank refused an order. A load then fails on every rank; an order that came
     /// too late, or a release, is counted. The answer is one more order for this
     /// rank alone, so that prefill does not wait for it.
+    #[must_use = "prefill waits until this rank is told to let go"]
     pub fn rejected(
         &mut self,
         rank: u16,
@@ -288,6 +300,13 @@ impl DecodeHost {
             return None;
         };
         let (request, transfer) = (&load.request, &load.transfer);
+        if let DecodeError::TransferTaken { owner, .. } = &error
+            && owner.as_ref() == Some(request)
+        {
+            // The rank loads it: the order came a second time.
+            count(&mut self.metrics.late_orders);
+            return None;
+        }
         if self.loading_on(request, transfer, rank).is_none() {
             count(&mut self.metrics.late_orders);
             return None;

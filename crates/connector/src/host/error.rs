@@ -86,6 +86,22 @@ pub enum HostError {
         /// What is wrong with them.
         error: AccountingError,
     },
+    /// All of the prompt is said to be cached, and states can't be taken back by one.
+    #[error("request {request} has {local} elements cached, at most {most} leave one to compute")]
+    NothingLeft {
+        /// The request.
+        request: RequestId,
+        /// Elements that the engine's own cache has.
+        local: TokenCount,
+        /// Most it may count.
+        most: TokenCount,
+    },
+    /// A model with recurrent states, and nobody says what they have seen.
+    #[error("request {request} was computed, and how many elements its states have seen is absent")]
+    NoState {
+        /// The request.
+        request: RequestId,
+    },
     /// Prefill ended at another point than it was told to.
     #[error("request {request} ended with {computed} elements computed, {keep} were to be kept")]
     Computed {

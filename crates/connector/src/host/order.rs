@@ -45,16 +45,17 @@ impl PrefillOrder {
         match self.clone() {
             Self::Started { request, transfer } => PrefillEvent::Started { request, transfer },
             Self::Finished {
+                request,
                 transfer,
                 hand_off,
                 tables,
-                ..
             } => PrefillEvent::Finished {
+                request,
                 transfer,
                 hand_off,
                 tables,
             },
-            Self::Aborted { transfer, .. } => PrefillEvent::Aborted { transfer },
+            Self::Aborted { request, transfer } => PrefillEvent::Aborted { request, transfer },
         }
     }
 

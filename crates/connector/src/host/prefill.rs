@@ -140,7 +140,8 @@ impl PrefillHost {
     /// elements are in the engine's own cache.
     ///
     /// # Errors
-    /// An unknown or finished request; more cached than kept.
+    /// An unknown or finished request; more cached than kept, or all of it where the
+    /// model has states.
     pub fn matched_tokens(
         &mut self,
         request: &RequestId,
@@ -151,7 +152,15 @@ impl PrefillHost {
         if record.stage != Stage::Computing {
             return Err(out_of_turn(request, "matched_tokens"));
         }
-        let keep = record.share.kept().keep();
+        let kept = record.share.kept();
+        let (keep, most) = (kept.keep(), kept.most_cached());
+        if accounting.holdback.has_states() && local > most && local <= keep {
+            return Err(HostError::NothingLeft {
+                request: request.clone(),
+                local,
+                most,
+            });
+        }
         let matched = accounting.read_back(keep, local, None);
         matched.map_err(|error| HostError::Counts {
             request: request.clone(),
@@ -198,6 +207,11 @@ impl PrefillHost {
                 request: request.clone(),
                 computed: computed.computed,
                 keep,
+            });
+        }
+        if computed.state.is_none() && self.accounting.holdback.has_states() {
+            return Err(HostError::NoState {
+                request: request.clone(),
             });
         }
         let hand_off = HandOff::new(
@@ -267,6 +281,7 @@ impl PrefillHost {
     }
 
     /// What every rank has to be told, in this order.
+    #[must_use = "ranks wait for their orders"]
     pub fn step(&mut self) -> Vec<PrefillOrder> {
         self.book.step()
     }
@@ -303,7 +318,15 @@ impl PrefillHost {
     pub fn rejected(&mut self, rank: u16, order: &PrefillOrder, error: PrefillError) {
         let (request, transfer) = (order.request(), order.transfer());
         let ends = match (order, &error) {
-            (_, PrefillError::UnknownTransfer { .. }) | (PrefillOrder::Aborted { .. }, _) => {
+            // The rank has it: the order came a second time.
+            (PrefillOrder::Started { .. }, PrefillError::TransferTaken { owner, .. })
+                if owner == request =>
+            {
+                count(&mut self.metrics.late_orders);
+                return;
+            }
+            (_, PrefillError::FinishedTwice { .. } | PrefillError::UnknownTransfer { .. })
+            | (PrefillOrder::Aborted { .. }, _) => {
                 count(&mut self.metrics.late_orders);
                 return;
             }

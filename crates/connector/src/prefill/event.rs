@@ -40,6 +40,8 @@ pub enum PrefillEvent {
     },
     /// The prompt is computed; the engine keeps these blocks until the end.
     Finished {
+        /// The engine's name for it.
+        request: RequestId,
         /// Which.
         transfer: TransferId,
         /// How far.
@@ -49,6 +51,8 @@ pub enum PrefillEvent {
     },
     /// The engine gives the request up, at whatever stage.
     Aborted {
+        /// The engine's name for it.
+        request: RequestId,
         /// Which.
         transfer: TransferId,
     },
@@ -149,9 +153,11 @@ pub enum PrefillError {
         /// Most allowed.
         limit: usize,
     },
-    /// No live request has this transfer id; it may have ended.
-    #[error("no live request has transfer {transfer}")]
+    /// The request does not have this transfer id; it may have ended.
+    #[error("request {request} is not live with transfer {transfer}")]
     UnknownTransfer {
+        /// The request.
+        request: RequestId,
         /// The transfer id.
         transfer: TransferId,
     },

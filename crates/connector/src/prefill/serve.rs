@@ -29,7 +29,11 @@ impl Prefill {
             return;
         };
         if let Some(refusal) = match admission {
-            Admission::New if self.is_busy(&reply) => Some(Refusal::Busy),
+            Admission::New
+                if self.is_busy(&reply) || self.is_crowded(&pull.transfer, &pull.want) =>
+            {
+                Some(Refusal::Busy)
+            }
             Admission::New => self.place(&pull.transfer, &reply).err(),
             Admission::UnderWay(_) => {
                 // It will be answered when it is over.
@@ -70,12 +74,22 @@ impl Prefill {
             let timer = Timer::Waiting(Box::new((pull.transfer.clone(), reply.clone())));
             self.timers.set(now.after(self.limits.ready_wait), timer)
         });
+        let entries = pull.want.entries();
+        self.waiting_entries = self.waiting_entries.saturating_add(entries);
         record.waiting.push(Waiting {
             reply,
             want: pull.want,
             since: now,
             timer,
         });
+    }
+
+    /// Whether a pull would have to wait, and there is no room for its tables.
+    fn is_crowded(&self, transfer: &TransferId, want: &Want) -> bool {
+        let record = self.records.get(transfer);
+        let waits = record.is_none_or(|record| matches!(record.stage, Stage::Computing));
+        let entries = self.waiting_entries.saturating_add(want.entries());
+        waits && entries > self.limits.waiting_entries
     }
 
     pub(super) fn cancelled(&mut self, cancel: Cancel) {
@@ -250,6 +264,7 @@ impl Prefill {
             return;
         };
         let waiting = record.waiting.remove(at);
+        self.waiting_entries = self.waiting_entries.saturating_sub(waiting.want.entries());
         record.settle(waiting.reply.consumer, Claim::Failed, Some(failure));
         self.cancel_timer(waiting.timer);
     }
@@ -291,6 +306,7 @@ impl Prefill {
         self.unknown = self.unknown.saturating_sub(record.unnamed);
         let waiting: Vec<Waiting> = record.waiting.into_iter().collect();
         for waiting in waiting {
+            self.waiting_entries = self.waiting_entries.saturating_sub(waiting.want.entries());
             self.cancel_timer(waiting.timer);
             let refusal = match &outcome {
                 PrefillOutcome::Failed(cause) => refusal(cause),

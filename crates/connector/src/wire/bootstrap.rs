@@ -121,7 +121,9 @@ impl Bootstrap {
             }
         }
         let workers = self.workers.saturating_add(1);
-        let ranks = [dp_rank, tp_rank, pp_rank].map(|rank| ("rank", rank.get()));
+        // A rank is below the number of ranks.
+        let ranks = [dp_rank, tp_rank, pp_rank].map(|rank| rank.get().saturating_add(1));
+        let ranks = ranks.map(|count| ("number of ranks", count));
         let counts = ranks.into_iter().chain([("number of workers", workers)]);
         for (what, found) in counts {
             if found > limit {
@@ -210,8 +212,8 @@ mod tests {
             ..Limits::default()
         };
         let mut bootstrap = Bootstrap::new(limits);
-        let what = "rank";
-        for ranks in [[3, 0, 0], [0, 3, 0], [0, 0, 3]] {
+        let what = "number of ranks";
+        for ranks in [[2, 0, 0], [0, 2, 0], [0, 0, 2]] {
             let refused = bootstrap.register(&worker("e", ranks, "a"));
             assert_eq!(
                 refused,

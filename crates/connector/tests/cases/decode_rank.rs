@@ -1,11 +1,12 @@
 //! A decode rank and whoever speaks to it.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use mooncake_pd_connector::{
     Answer, BlockTables, Cancel, Consumer, Decode, DecodeCommand, DecodeError, DecodeEvent,
-    DecodeLimits, DecodeOutcome, Dialect, EngineId, Generation, Load, Pull, PullNumber, Quiescence,
-    Refusal, ResolveError, Resolved, Source, Span, Time, TokenCount, Verdict, Want,
+    DecodeLimits, DecodeOutcome, Dialect, EngineId, FenceId, Generation, Load, Pull, PullNumber,
+    Quiescence, Refusal, ResolveError, Resolved, Source, Span, Time, TokenCount, Verdict, Want,
 };
 
 use crate::common::{hand_off, layout, peer, request, tables, transfer};
@@ -18,6 +19,12 @@ pub(crate) struct D {
     /// Messages that were not taken yet, with the sender they go to.
     pub(crate) pulls: Vec<(u16, Pull)>,
     pub(crate) cancels: Vec<(u16, Cancel)>,
+    /// Whom each pull went to.
+    senders: HashMap<PullNumber, u16>,
+    /// What it asks for and `out` has not told.
+    commands: Vec<DecodeCommand>,
+    /// Fences that were asked for.
+    pub(crate) fences: Vec<(Generation, FenceId)>,
 }
 
 pub(crate) fn source() -> Source {
@@ -38,6 +45,9 @@ impl D {
             now: Time::from_micros(1_000),
             pulls: Vec::new(),
             cancels: Vec::new(),
+            senders: HashMap::new(),
+            commands: Vec::new(),
+            fences: Vec::new(),
         }
     }
 
@@ -49,6 +59,7 @@ impl D {
     pub(crate) fn resolving(mut self, senders: u16, dialect: Dialect) -> Self {
         self.load("first", &[&[60], &[61]]).unwrap();
         self.resolve(1, senders, dialect);
+        self.out();
         for number in 0..u64::from(senders) {
             self.answer(number, 1, delivered());
         }
@@ -58,7 +69,20 @@ impl D {
     }
 
     pub(crate) fn take(&mut self, event: DecodeEvent) -> Result<(), DecodeError> {
-        self.machine.handle(self.now, event)
+        let result = self.machine.handle(self.now, event);
+        while let Some(command) = self.machine.poll() {
+            match &command {
+                DecodeCommand::Fence {
+                    fence, generation, ..
+                } => self.fences.push((*generation, *fence)),
+                DecodeCommand::Pull { sender, pull, .. } => {
+                    self.senders.insert(pull.number, *sender);
+                }
+                _ => {}
+            }
+            self.commands.push(command);
+        }
+        result
     }
 
     pub(crate) fn load_with(
@@ -109,7 +133,18 @@ impl D {
     }
 
     pub(crate) fn answered(&mut self, answer: Answer) {
-        self.take(DecodeEvent::Answered(answer)).unwrap();
+        let sender = self.senders.get(&answer.number).copied().unwrap_or(0);
+        self.answered_by(source(), sender, answer);
+    }
+
+    /// An answer that comes from anybody.
+    pub(crate) fn answered_by(&mut self, source: Source, sender: u16, answer: Answer) {
+        let event = DecodeEvent::Answered {
+            source,
+            sender,
+            answer,
+        };
+        self.take(event).unwrap();
     }
 
     pub(crate) fn lose(&mut self, generation: u64) {
@@ -118,13 +153,24 @@ impl D {
         self.take(event).unwrap();
     }
 
+    /// The last fence that was asked for against a generation is up.
     pub(crate) fn fenced(&mut self, generation: u64) {
-        let event = DecodeEvent::Fenced {
-            source: source(),
-            generation: Generation::new(generation),
-            proof: Quiescence::witnessed(),
-        };
-        self.take(event).unwrap();
+        let generation = Generation::new(generation);
+        let mut fences = self.fences.iter().rev();
+        let (_, fence) = fences.find(|(of, _)| *of == generation).unwrap();
+        let fence = *fence;
+        self.up(fence);
+    }
+
+    pub(crate) fn up(&mut self, fence: FenceId) {
+        let proof = Quiescence::witnessed();
+        self.take(DecodeEvent::Fenced { fence, proof }).unwrap();
+    }
+
+    pub(crate) fn quiet(&mut self, number: u64) {
+        let number = PullNumber::new(number);
+        let proof = Quiescence::witnessed();
+        self.take(DecodeEvent::Quiet { number, proof }).unwrap();
     }
 
     pub(crate) fn pass(&mut self, span: Span) {
@@ -132,10 +178,15 @@ impl D {
         self.take(DecodeEvent::Tick).unwrap();
     }
 
+    /// The next command that `out` has not told.
+    pub(crate) fn command(&mut self) -> Option<DecodeCommand> {
+        (!self.commands.is_empty()).then(|| self.commands.remove(0))
+    }
+
     /// What it asks for, since the last time.
     pub(crate) fn out(&mut self) -> Vec<String> {
         let mut texts = Vec::new();
-        while let Some(command) = self.machine.poll() {
+        for command in std::mem::take(&mut self.commands) {
             texts.push(text(&command));
             match command {
                 DecodeCommand::Pull { sender, pull, .. } => self.pulls.push((sender, pull)),
@@ -151,7 +202,10 @@ impl D {
     /// Nothing is left but what is remembered for a while, and that not for ever.
     pub(crate) fn assert_idle(&mut self) {
         assert_eq!((self.machine.live(), self.machine.leases()), (0, 0));
-        self.pass(Span::from_secs(100_000));
+        // What ends may have a release to follow, and that its own time.
+        for _ in 0..4 {
+            self.pass(Span::from_secs(100_000));
+        }
         assert_eq!(self.machine.records(), 0);
         assert_eq!(self.machine.next_deadline(), None);
     }
@@ -172,7 +226,9 @@ fn text(command: &DecodeCommand) -> String {
             let (number, to) = (cancel.number.get(), cancel.to);
             format!("cancel {number} at sender {sender}, generation {to}")
         }
-        DecodeCommand::Fence { source, generation } => {
+        DecodeCommand::Fence {
+            source, generation, ..
+        } => {
             format!("fence {}, generation {generation}", source.engine)
         }
         DecodeCommand::Ended {

@@ -198,6 +198,7 @@ fn c43_an_abort_at_prefill_is_answered_at_once_at_every_stage() {
     assert_eq!(
         p.abort("a"),
         Err(PrefillError::UnknownTransfer {
+            request: request("a"),
             transfer: transfer("a")
         })
     );
@@ -263,7 +264,7 @@ fn c45_a_second_request_with_a_live_transfer_is_refused_and_the_first_unharmed()
     let mut d = D::new();
     d.load("a", &[&[6], &[7]]).unwrap();
     let error = d.load("a", &[&[8], &[9]]).unwrap_err();
-    assert_eq!(error.to_string(), "transfer a is live already");
+    assert_eq!(error.to_string(), "transfer a is live already, for a");
     assert_eq!((d.machine.live(), d.machine.leases()), (1, 1));
     d.load("b", &[&[8], &[9]]).unwrap();
 }
@@ -334,7 +335,7 @@ fn c49_a_failed_transfer_fails_its_load_once_and_the_blocks_hold_nothing() {
     let fault = TransferFault { code: -7 };
     d.answer(1, 1, Verdict::Refused(Refusal::Transfer(fault)));
     d.answer(1, 1, delivered());
-    match d.machine.poll() {
+    match d.command() {
         Some(DecodeCommand::Ended {
             outcome: DecodeOutcome::Failed(failure),
             tables: blocks,
@@ -348,7 +349,7 @@ fn c49_a_failed_transfer_fails_its_load_once_and_the_blocks_hold_nothing() {
         }
         other => panic!("{other:?}"),
     }
-    assert!(d.machine.poll().is_none());
+    assert!(d.command().is_none());
     d.assert_idle();
 }
 

@@ -1,10 +1,11 @@
 //! What ends a load when nobody says that all is quiet.
 
-use mooncake_pd_connector::{Answer, Dialect, Refusal, Span, Verdict};
+use mooncake_pd_connector::{Answer, Dialect, EngineId, Refusal, Span, Verdict};
 
-use crate::decode_rank::{D, answer, delivered, moved};
+use crate::decode_rank::{D, answer, delivered, moved, source};
 
 const FENCE: &str = "fence p, generation 1";
+const RESOLVE: &str = "resolve p at host:8998";
 
 /// A stock peer's error: it does not say whether it still writes.
 fn error(number: u64) -> Answer {
@@ -21,7 +22,7 @@ fn a_stock_error_keeps_the_blocks_until_the_fence_and_nobody_is_sent_a_cancel() 
     d.out();
     d.answered(error(1));
     d.answered(error(1));
-    d.pass(Span::from_millis(9_999));
+    d.pass(Span::from_millis(59_999));
     assert_eq!((d.out().len(), d.machine.leases()), (0, 1));
     d.pass(Span::from_millis(1));
     assert_eq!(d.out(), [FENCE]);
@@ -41,8 +42,14 @@ fn an_abort_at_a_stock_peer_waits_for_its_answer_or_the_fence() {
     assert_eq!(d.out(), ["a ended: aborted by its engine"]);
     d.load("b", &[&[6], &[7]]).unwrap();
     d.abort("b").unwrap();
-    d.pass(Span::from_secs(10));
-    assert_eq!(d.out(), ["pull 2 of b from sender 0, generation 1", FENCE]);
+    d.load("c", &[&[8], &[9]]).unwrap();
+    // The peer may be healthy, and still compute: a fence would end c as well.
+    d.out();
+    d.pass(Span::from_millis(539_999));
+    d.answer(3, 1, Verdict::Delivered { hand_off: None });
+    assert_eq!(d.out(), ["c ended: loaded 32"]);
+    d.pass(Span::from_millis(1));
+    assert_eq!(d.out(), [FENCE]);
     d.fenced(1);
     assert_eq!(d.out(), ["b ended: aborted by its engine"]);
 }
@@ -77,29 +84,61 @@ fn a_fence_is_repeated_until_it_is_up() {
 }
 
 #[test]
-fn a_fence_that_nobody_asked_for_changes_nothing() {
+fn a_fence_is_proof_only_of_what_was_asked_for_before_it() {
     let mut d = D::knowing(1, Dialect::Own);
-    d.fenced(1);
     d.load("a", &[&[6], &[7]]).unwrap();
     d.out();
-    // Not asked for at all, and of another incarnation than asked for.
-    d.fenced(1);
-    assert_eq!((d.out().len(), d.machine.leases()), (0, 1));
     d.lose(1);
-    d.fenced(2);
-    d.fenced(0);
-    assert_eq!(
-        (d.out().as_slice(), d.machine.leases()),
-        (&[FENCE.to_owned()][..], 1)
-    );
-    d.fenced(1);
-    assert_eq!(d.out(), ["a ended: the peer's generation 1 is gone"]);
-    // Once more: it covers what was asked for until then, not what comes.
+    let (_, first) = d.fences[0];
+    // Due again in the moment in which it is reported.
+    d.now = d.now.after(Span::from_secs(10));
+    d.up(first);
+    let ended = "a ended: the peer's generation 1 is gone";
+    assert_eq!(d.out(), [FENCE, FENCE, ended]);
     d.load("b", &[&[6], &[7]]).unwrap();
     d.resolve(1, 1, Dialect::Own);
     d.out();
-    d.fenced(1);
+    // The repetition is carried out and reported: nobody waits for it.
+    d.up(first);
     assert_eq!((d.out().len(), d.machine.leases()), (0, 1));
+    d.lose(1);
+    assert_eq!(d.out(), [FENCE]);
+    d.up(first);
+    assert_eq!((d.out().len(), d.machine.leases()), (0, 1));
+    d.fenced(1);
+    assert_eq!(d.out(), ["b ended: the peer's generation 1 is gone"]);
+    d.assert_idle();
+}
+
+#[test]
+fn a_pull_that_is_known_to_be_over_needs_no_fence() {
+    let mut d = D::knowing(1, Dialect::Stock);
+    d.load("a", &[&[6], &[7]]).unwrap();
+    d.load("b", &[&[8], &[9]]).unwrap();
+    d.answered(error(1));
+    d.out();
+    d.quiet(1);
+    assert_eq!(d.out(), ["a ended: prefill refused: stock peer's error"]);
+    d.quiet(2);
+    assert_eq!(d.out(), ["b ended: the pull ended without an answer"]);
+    d.quiet(2);
+    assert_eq!(d.machine.metrics().unknown_answers, 1);
+    d.assert_idle();
+}
+
+#[test]
+fn an_answer_of_somebody_else_settles_nothing() {
+    let mut d = D::knowing(1, Dialect::Own);
+    d.load("a", &[&[6], &[7]]).unwrap();
+    d.out();
+    let mut other = source();
+    other.engine = EngineId::new("q").unwrap();
+    d.answered_by(other, 0, answer(1, 1, delivered()));
+    d.answered_by(source(), 1, answer(1, 1, delivered()));
+    assert_eq!((d.out().len(), d.machine.leases()), (0, 1));
+    assert_eq!(d.machine.metrics().unknown_answers, 2);
+    d.answer(1, 1, delivered());
+    assert_eq!(d.out(), ["a ended: loaded 32"]);
 }
 
 #[test]
@@ -115,24 +154,47 @@ fn a_lost_peer_of_another_incarnation_than_the_pulled_one_is_not_fenced() {
 }
 
 #[test]
-fn new_loads_wait_for_the_fence_and_for_a_look_up_after_it() {
+fn a_new_incarnation_is_asked_while_the_old_one_is_fenced_off() {
     let mut d = D::knowing(1, Dialect::Own);
     d.load("a", &[&[6], &[7]]).unwrap();
     d.answer(1, 2, moved(1, 2));
     d.out();
     d.load("b", &[&[8], &[9]]).unwrap();
-    d.pass(Span::from_secs(10));
-    assert_eq!(d.out(), [FENCE]);
-    d.fenced(1);
-    assert_eq!(d.out(), ["resolve p at host:8998"]);
+    assert_eq!(d.out(), [RESOLVE]);
     d.resolve(2, 1, Dialect::Own);
+    assert_eq!(d.out(), ["pull 2 of b from sender 0, generation 2"]);
+    d.answer(2, 2, delivered());
+    assert_eq!(d.out(), ["b ended: loaded 32"]);
+    d.fenced(1);
+    assert_eq!(d.out(), ["pull 3 of a from sender 0, generation 2"]);
+}
+
+#[test]
+fn new_loads_of_an_incarnation_wait_for_its_fence() {
+    let mut d = D::knowing(1, Dialect::Own);
+    d.load("a", &[&[6], &[7]]).unwrap();
+    d.lose(1);
+    d.out();
+    d.load("b", &[&[8], &[9]]).unwrap();
+    for _ in 0..3 {
+        assert_eq!(
+            d.out().into_iter().find(|text| text != FENCE).unwrap(),
+            RESOLVE
+        );
+        // Still the same one: asked again a little later.
+        d.resolve(1, 1, Dialect::Own);
+        assert_eq!(d.out().len(), 0);
+        d.pass(Span::from_secs(5));
+    }
+    d.resolve(1, 1, Dialect::Own);
+    d.out();
+    d.fenced(1);
     assert_eq!(
         d.out(),
-        [
-            "pull 2 of b from sender 0, generation 2",
-            "pull 3 of a from sender 0, generation 2"
-        ]
+        ["a ended: the peer's generation 1 is gone", RESOLVE]
     );
+    d.resolve(1, 1, Dialect::Own);
+    assert_eq!(d.out(), ["pull 2 of b from sender 0, generation 1"]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! A prefill and a decode rank with nothing but a network between them.
 
-use mooncake_pd_connector::{DecodeEvent, Dialect, PrefillEvent, Span};
+use mooncake_pd_connector::{Dialect, PrefillEvent, Span};
 
 use crate::decode_rank::D;
 use crate::prefill_rank::P;
@@ -35,7 +35,7 @@ impl Pair {
             }
             out.extend(self.p.out());
             for answer in std::mem::take(&mut self.p.answers) {
-                self.d.take(DecodeEvent::Answered(answer)).unwrap();
+                self.d.answered(answer);
             }
             if out.is_empty() {
                 return;

@@ -54,6 +54,7 @@ impl P {
         tables: Arc<BlockTables>,
     ) -> Result<(), PrefillError> {
         self.take(PrefillEvent::Finished {
+            request: request(name),
             transfer: transfer(name),
             hand_off: hand_off(COMPUTED),
             tables,
@@ -67,6 +68,7 @@ impl P {
 
     pub(crate) fn abort(&mut self, name: &str) -> Result<(), PrefillError> {
         self.take(PrefillEvent::Aborted {
+            request: request(name),
             transfer: transfer(name),
         })
     }

@@ -211,7 +211,32 @@ fn limits_of_no_time_and_the_end_of_time_are_no_endless_loop() {
         }
         let all = d.out();
         assert!(all.len() < 20, "{all:?}");
-        d.fenced(1);
+        if let Some((_, fence)) = d.fences.last().copied() {
+            d.up(fence);
+        }
         assert_eq!((d.machine.live(), d.machine.leases()), (0, 0));
     }
+}
+
+#[test]
+fn what_is_repeated_is_repeated_at_most_once_a_millisecond() {
+    let zero = DecodeLimits {
+        cancel_retry: Span::ZERO,
+        fence_retry: Span::ZERO,
+        resolve_pause: Span::ZERO,
+        resolve_timeout: Span::ZERO,
+        source_idle: Span::ZERO,
+        ..DecodeLimits::default()
+    };
+    let mut d = D::with(zero);
+    d.load("a", &[&[6], &[7]]).unwrap();
+    d.resolve(1, 1, Dialect::Own);
+    d.abort("a").unwrap();
+    d.lose(1);
+    d.out();
+    for _ in 0..1_000 {
+        d.pass(Span::from_micros(10));
+    }
+    // Ten milliseconds: cancels double their pauses, fences don't.
+    assert!(d.out().len() <= 16);
 }

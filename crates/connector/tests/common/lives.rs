@@ -112,8 +112,13 @@ impl PrefillLives {
     }
 
     /// Computed: it is being transferred.
-    pub(crate) fn compute(&mut self, transfer: TransferId, tables: &Arc<BlockTables>) {
+    pub(crate) fn compute(
+        &mut self,
+        (request, transfer): (RequestId, TransferId),
+        tables: &Arc<BlockTables>,
+    ) {
         self.take(PrefillEvent::Finished {
+            request,
             transfer,
             hand_off: hand_off(COMPUTED),
             tables: Arc::clone(tables),
@@ -215,6 +220,10 @@ impl DecodeLives {
             },
             quiescent: true,
         };
-        self.take(DecodeEvent::Answered(answer));
+        self.take(DecodeEvent::Answered {
+            source: self.source.clone(),
+            sender: 0,
+            answer,
+        });
     }
 }

@@ -282,6 +282,7 @@ fn a_rank_that_does_not_take_a_request_fails_it() {
         transfer: transfer("r"),
     };
     let unknown = PrefillError::UnknownTransfer {
+        request: request("r"),
         transfer: transfer("r"),
     };
     host.rejected(1, &aborted, unknown);
@@ -329,7 +330,7 @@ fn ranks_are_told_to_give_up_once_and_only_while_one_is_left() {
 
     let mut host = prefill_host(1);
     offer(&mut host, "r", 10);
-    host.step();
+    assert_eq!(host.step().len(), 1);
     ended(
         &mut host,
         0,

@@ -158,7 +158,12 @@ impl Engines {
             }
             PrefillCommand::Drain { .. } => {}
             PrefillCommand::Answer(answer) => {
-                receiver.handle(NOW, DecodeEvent::Answered(answer)).unwrap();
+                let event = DecodeEvent::Answered {
+                    source: source(),
+                    sender: 0,
+                    answer,
+                };
+                receiver.handle(NOW, event).unwrap();
             }
             PrefillCommand::Ended {
                 request,

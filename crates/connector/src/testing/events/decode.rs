@@ -10,9 +10,9 @@ use mooncake_pd_layout::testing::arbitrary::Unstructured;
 use super::{Draw, MAX_EVENTS, blocks, layout};
 use crate::{
     Answer, BlockTables, Consumer, Decode, DecodeCommand, DecodeError, DecodeEvent, DecodeLimits,
-    DecodeOutcome, Dialect, EngineId, Generation, Load, Peer, Pull, PullNumber, Quiescence,
-    Refusal, RequestId, ResolveError, Resolved, Source, Span, TablesError, Time, TransferFault,
-    TransferId, Verdict, Want,
+    DecodeOutcome, Dialect, EngineId, FenceId, Generation, Load, Peer, Pull, PullNumber,
+    Quiescence, Refusal, RequestId, ResolveError, Resolved, Source, Span, TablesError, Time,
+    TransferFault, TransferId, Verdict, Want,
 };
 
 fn limits() -> DecodeLimits {
@@ -21,6 +21,7 @@ fn limits() -> DecodeLimits {
         answer: Span::from_secs(9),
         cancel_retry: Span::from_millis(100),
         fence_after: Span::from_secs(2),
+        stock_fence_after: Span::from_secs(3),
         fence_retry: Span::from_secs(3),
         resolve_attempts: 2,
         resolve_timeout: Span::from_secs(1),
@@ -35,6 +36,7 @@ fn limits() -> DecodeLimits {
 struct Sent {
     transfer: TransferId,
     source: Source,
+    sender: u16,
     generation: Generation,
     stock: bool,
     /// Of this load; none for a release.
@@ -59,7 +61,7 @@ struct Seen {
     live: HashMap<RequestId, Loading>,
     sent: BTreeMap<PullNumber, Sent>,
     /// Fences that were asked for and are not up.
-    fences: HashSet<(Source, Generation)>,
+    fences: BTreeMap<FenceId, (Source, Generation)>,
     /// What was said of each source; late words are not heard.
     told: HashMap<Source, Vec<Resolved>>,
     round: u64,
@@ -82,7 +84,7 @@ pub fn check_decode_events(bytes: &[u8]) {
         latest: Time::ZERO,
         live: HashMap::new(),
         sent: BTreeMap::new(),
-        fences: HashSet::new(),
+        fences: BTreeMap::new(),
         told: HashMap::new(),
         round: 0,
         ended: 0,
@@ -119,7 +121,7 @@ impl Seen {
                 source: source(draw),
                 result: resolved(draw),
             },
-            9..=14 => DecodeEvent::Answered(self.answer(draw)),
+            9..=14 => self.answered(draw),
             15 => DecodeEvent::Undelivered {
                 number: self.number(draw),
             },
@@ -127,7 +129,12 @@ impl Seen {
                 source: source(draw),
                 generation: draw.generation(),
             },
-            17..=18 => self.fence(draw),
+            17 => self.fence(draw),
+            18 if draw.once_in(2) => self.fence(draw),
+            18 => DecodeEvent::Quiet {
+                number: self.number(draw),
+                proof: Quiescence::witnessed(),
+            },
             _ => DecodeEvent::Tick,
         }
     }
@@ -140,6 +147,21 @@ impl Seen {
             return draw.number();
         }
         open[draw.below(open.len() as u64) as usize]
+    }
+
+    /// Mostly from whom it was asked of.
+    fn answered(&self, draw: &mut Draw<'_>) -> DecodeEvent {
+        let answer = self.answer(draw);
+        let sent = self.sent.get(&answer.number);
+        let (source, sender) = match sent {
+            Some(sent) if !draw.once_in(12) => (sent.source.clone(), sent.sender),
+            _ => (source(draw), draw.below(3) as u16),
+        };
+        DecodeEvent::Answered {
+            source,
+            sender,
+            answer,
+        }
     }
 
     fn answer(&self, draw: &mut Draw<'_>) -> Answer {
@@ -183,14 +205,13 @@ impl Seen {
 
     /// Mostly one that was asked for.
     fn fence(&self, draw: &mut Draw<'_>) -> DecodeEvent {
-        let mut fences: Vec<_> = self.fences.iter().cloned().collect();
-        fences.sort_by_key(|(source, generation)| (source.engine.clone(), *generation));
-        let (source, generation) = if fences.is_empty() || draw.once_in(6) {
-            (source(draw), draw.generation())
+        let fences: Vec<FenceId> = self.fences.keys().copied().collect();
+        let fence = if fences.is_empty() || draw.once_in(6) {
+            FenceId::new(draw.below(8))
         } else {
-            fences[draw.below(fences.len() as u64) as usize].clone()
+            fences[draw.below(fences.len() as u64) as usize]
         };
-        fenced(source, generation)
+        fenced(fence)
     }
 
     fn take(&mut self, event: DecodeEvent) {
@@ -236,7 +257,11 @@ impl Seen {
     /// Notes what an event proves, before the machine reacts to it.
     fn note(&mut self, event: &DecodeEvent) {
         match event {
-            DecodeEvent::Answered(answer) => {
+            DecodeEvent::Answered {
+                source,
+                sender,
+                answer,
+            } => {
                 let Some(sent) = self.sent.get_mut(&answer.number) else {
                     return;
                 };
@@ -244,8 +269,9 @@ impl Seen {
                     asked: sent.generation,
                     actual: answer.from.generation,
                 });
-                let theirs =
-                    answer.to == *self.machine.me() && answer.from.generation == sent.generation;
+                let theirs = (source, *sender) == (&sent.source, sent.sender)
+                    && answer.to == *self.machine.me()
+                    && answer.from.generation == sent.generation;
                 if theirs && answer.quiescent && answer.verdict != moved && !sent.quiet {
                     sent.quiet = true;
                     sent.delivered = match answer.verdict {
@@ -254,18 +280,19 @@ impl Seen {
                     };
                 }
             }
-            DecodeEvent::Undelivered { number } => {
+            DecodeEvent::Undelivered { number } | DecodeEvent::Quiet { number, .. } => {
                 if let Some(sent) = self.sent.get_mut(number) {
                     sent.quiet = true;
                 }
             }
-            DecodeEvent::Fenced {
-                source, generation, ..
-            } if self.fences.remove(&(source.clone(), *generation)) => {
+            DecodeEvent::Fenced { fence, .. } => {
+                let Some((source, generation)) = self.fences.remove(fence) else {
+                    return;
+                };
                 let theirs = self
                     .sent
                     .values_mut()
-                    .filter(|sent| sent.source == *source && sent.generation == *generation);
+                    .filter(|sent| sent.source == source && sent.generation == generation);
                 theirs.for_each(|sent| sent.quiet = true);
             }
             DecodeEvent::Resolved {
@@ -297,13 +324,17 @@ impl Seen {
                     );
                     assert!(cancel.floor <= cancel.number);
                 }
-                DecodeCommand::Fence { source, generation } => {
+                DecodeCommand::Fence {
+                    fence,
+                    source,
+                    generation,
+                } => {
                     let open = self
                         .sent
                         .values()
                         .any(|sent| sent.source == source && sent.generation == generation);
                     assert!(open, "a fence for nothing");
-                    self.fences.insert((source, generation));
+                    self.fences.insert(fence, (source, generation));
                 }
                 DecodeCommand::Ended {
                     request,
@@ -333,7 +364,8 @@ impl Seen {
             .peekable();
         assert!(told.peek().is_some(), "nobody said that it is there");
         let stock = told.all(|told| told.dialect() == Dialect::Stock);
-        let fenced = self.fences.contains(&(source.clone(), pull.to));
+        let place = (source.clone(), pull.to);
+        let fenced = self.fences.values().any(|fenced| *fenced == place);
         assert!(!fenced, "asked before the fence is up");
         let writing = self
             .sent
@@ -358,6 +390,7 @@ impl Seen {
         let sent = Sent {
             transfer: pull.transfer.clone(),
             source,
+            sender,
             generation: pull.to,
             stock,
             load,
@@ -393,9 +426,9 @@ impl Seen {
         for _ in 0..10 {
             self.now = self.latest.after(Span::from_secs(1_000));
             self.take(DecodeEvent::Tick);
-            let fences: Vec<_> = self.fences.iter().cloned().collect();
-            for (source, generation) in fences {
-                self.take(fenced(source, generation));
+            let fences: Vec<FenceId> = self.fences.keys().copied().collect();
+            for fence in fences {
+                self.take(fenced(fence));
             }
         }
         assert!(self.live.is_empty() && self.fences.is_empty());
@@ -436,10 +469,9 @@ fn resolved(draw: &mut Draw<'_>) -> Result<Resolved, ResolveError> {
     Resolved::new(draw.generation(), senders, dialect).ok_or(ResolveError::Incompatible)
 }
 
-fn fenced(source: Source, generation: Generation) -> DecodeEvent {
+fn fenced(fence: FenceId) -> DecodeEvent {
     DecodeEvent::Fenced {
-        source,
-        generation,
+        fence,
         proof: Quiescence::witnessed(),
     }
 }

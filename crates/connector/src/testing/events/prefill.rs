@@ -24,6 +24,7 @@ fn limits() -> PrefillLimits {
         compute: Span::from_secs(20),
         hold: Span::from_secs(7),
         transfer: Span::from_secs(4),
+        waiting_entries: 12,
         ended: 2,
         ended_memory: Span::from_secs(6),
         peers: 2,
@@ -109,14 +110,19 @@ impl Seen {
                     transfer: draw.transfer(),
                 }
             }
-            3..=4 => PrefillEvent::Finished {
-                transfer: draw.transfer(),
-                hand_off: draw.hand_off(),
-                tables: draw.tables(),
-            },
-            5 => PrefillEvent::Aborted {
-                transfer: draw.transfer(),
-            },
+            3..=4 => {
+                let (request, transfer) = self.of(draw);
+                PrefillEvent::Finished {
+                    request,
+                    transfer,
+                    hand_off: draw.hand_off(),
+                    tables: draw.tables(),
+                }
+            }
+            5 => {
+                let (request, transfer) = self.of(draw);
+                PrefillEvent::Aborted { request, transfer }
+            }
             6..=9 => {
                 let number = draw.number();
                 PrefillEvent::Pulled(Pull {
@@ -156,6 +162,17 @@ impl Seen {
                 Some(attempt) => settled(attempt, draw),
             },
             _ => PrefillEvent::Tick,
+        }
+    }
+
+    /// A transfer and, mostly, the request that has it.
+    fn of(&self, draw: &mut Draw<'_>) -> (RequestId, TransferId) {
+        let transfer = draw.transfer();
+        let owner = self.live.get(&transfer).map(|(request, _)| request.clone());
+        let other = || RequestId::new("another").expect("a short name");
+        match owner {
+            Some(owner) if !draw.once_in(8) => (owner, transfer),
+            _ => (other(), transfer),
         }
     }
 

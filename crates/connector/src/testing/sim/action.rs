@@ -2,7 +2,7 @@
 
 use std::string::String;
 
-use crate::{Answer, Cancel, Generation, Pull, Source};
+use crate::{Answer, Cancel, FenceId, Generation, Pull, Source};
 
 /// A rank of an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,10 +41,12 @@ pub(super) enum Action {
     /// A message arrives at an address, whoever is there now. The epoch is the age of
     /// the memory keys that it carries.
     AtPrefill(Rank, ToPrefill, u64),
-    AtDecode(Rank, Answer),
+    AtDecode(Rank, Rank, Answer),
     Undelivered(Rank, u64, crate::PullNumber),
     LookedUp(Rank, u64, Source),
-    Fenced(Rank, u64, Source, Generation),
+    /// A fence goes up; it is reported a little later.
+    FenceUp(Rank, u64, FenceId, Source, Generation),
+    Fenced(Rank, u64, FenceId),
     PeerLost(Rank, u64, Source, Generation),
     /// A transfer moves its next bytes, or is over.
     Flight(u64),

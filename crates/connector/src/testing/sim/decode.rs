@@ -201,9 +201,9 @@ impl World<'_> {
             job.attention = attention.to_vec();
             job.state = *state;
         }
-        // Sometimes decode has it all, and prefill's blocks are to be let go.
+        // Sometimes decode has all it may have, and prefill's blocks are to be let go.
         let local = if self.choices.chance(8) {
-            spec.prompt.len()
+            spec.prompt.len() - 1
         } else {
             spec.local
         };
@@ -311,9 +311,13 @@ impl World<'_> {
                 }
                 self.send_to_prefill(rank, &source, sender, ToPrefill::Cancel(cancel));
             }
-            DecodeCommand::Fence { source, generation } => {
+            DecodeCommand::Fence {
+                fence,
+                source,
+                generation,
+            } => {
                 self.report.fences += 1;
-                self.fence(rank, &source, generation);
+                self.fence(rank, fence, source, generation);
             }
             DecodeCommand::Ended {
                 request,

@@ -7,7 +7,7 @@ use super::action::{Action, Path, Rank, ToPrefill};
 use super::defect::Defect;
 use super::world::{Run, World};
 use crate::{
-    Answer, DecodeEvent, Dialect, EngineId, Generation, PrefillEvent, Quiescence, Refusal,
+    Answer, DecodeEvent, Dialect, EngineId, FenceId, Generation, PrefillEvent, Quiescence, Refusal,
     ResolveError, Resolved, Source, Verdict,
 };
 
@@ -108,7 +108,7 @@ impl World<'_> {
                 }
             }
         }
-        self.send(&Action::AtDecode(to, answer));
+        self.send(&Action::AtDecode(to, from, answer));
     }
 
     pub(super) fn look_up(&mut self, rank: Rank, source: Source) {
@@ -137,35 +137,71 @@ impl World<'_> {
             .map(drop)
     }
 
-    pub(super) fn fence(&mut self, rank: Rank, source: &Source, generation: Generation) {
+    /// An answer comes over the connection of the rank that sent it.
+    pub(super) fn at_decode(&mut self, rank: Rank, from: Rank, answer: Answer) -> Run {
+        let mut sender =
+            (0..self.senders()).find(|sender| self.paired(rank.rank, *sender) == from.rank);
+        let mut source = Self::source(from.engine);
+        if self.fault(2) {
+            // Somebody else says the same; it must not count.
+            match self.choices.below(2) {
+                0 => source = Self::source(from.engine + 1),
+                _ => sender = sender.map(|sender| sender + 1),
+            }
+        }
+        let event = DecodeEvent::Answered {
+            source,
+            sender: u16::try_from(sender.expect("a paired rank")).expect("few ranks"),
+            answer,
+        };
+        self.decode_event(rank, event).map(drop)
+    }
+
+    pub(super) fn fence(
+        &mut self,
+        rank: Rank,
+        fence: FenceId,
+        source: Source,
+        generation: Generation,
+    ) {
         if self.fault(10) {
             return;
         }
         let now = self.decodes[rank.engine].generation;
         let delay = self.choices.between(100, 5_000);
-        self.after(delay, Action::Fenced(rank, now, source.clone(), generation));
+        self.after(delay, Action::FenceUp(rank, now, fence, source, generation));
     }
 
-    pub(super) fn fenced(&mut self, rank: Rank, source: Source, generation: Generation) -> Run {
+    /// From here on nothing lands that was asked for before.
+    pub(super) fn fence_up(
+        &mut self,
+        rank: Rank,
+        fence: FenceId,
+        source: &Source,
+        generation: Generation,
+    ) {
+        let now = self.decodes[rank.engine].generation;
         let path = Path {
             decode: rank,
-            decode_generation: self.decodes[rank.engine].generation,
-            prefill: Self::engine_of(&source),
+            decode_generation: now,
+            prefill: Self::engine_of(source),
             prefill_generation: generation.get(),
         };
         if self.defect != Some(Defect::FencedEarly) {
             *self.epochs.entry(path).or_insert(0) += 1;
         }
+        let reports = if self.fault(20) { 2 } else { 1 };
+        for _ in 0..reports {
+            let long = self.fault(20);
+            let delay = self.choices.between(0, if long { 60_000 } else { 500 });
+            self.after(delay, Action::Fenced(rank, now, fence));
+        }
+    }
+
+    pub(super) fn fenced(&mut self, rank: Rank, fence: FenceId) -> Run {
         let proof = Quiescence::witnessed();
-        self.decode_event(
-            rank,
-            DecodeEvent::Fenced {
-                source,
-                generation,
-                proof,
-            },
-        )
-        .map(drop)
+        let event = DecodeEvent::Fenced { fence, proof };
+        self.decode_event(rank, event).map(drop)
     }
 
     pub(super) fn epoch(&self, path: Path) -> u64 {

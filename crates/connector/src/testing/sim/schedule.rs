@@ -13,8 +13,10 @@ use crate::{DecodeLimits, PrefillLimits, Span, TransferId};
 pub fn settle_bound(prefill: &PrefillLimits, decode: &DecodeLimits) -> Span {
     let follows = u64::from(decode.follow) + 1;
     let micros = |span: Span| span.as_micros();
-    let one =
-        2 * micros(decode.answer) + 2 * micros(decode.fence_after) + 4 * micros(decode.fence_retry);
+    let one = 3 * micros(decode.answer)
+        + 2 * micros(decode.fence_after)
+        + 2 * micros(decode.stock_fence_after)
+        + 4 * micros(decode.fence_retry);
     let held = micros(prefill.compute) + micros(prefill.hold) + micros(prefill.transfer);
     Span::from_micros(follows * one + held + 100_000)
 }
@@ -37,6 +39,7 @@ pub(super) fn limits(choices: &mut Choices<'_>) -> (PrefillLimits, DecodeLimits)
         compute: ms(100),
         hold: ms(80),
         transfer: ms(20),
+        waiting_entries: bound(choices, 64),
         ended: bound(choices, 16),
         ended_memory: ms(50),
         peers: bound(choices, 64),
@@ -48,6 +51,7 @@ pub(super) fn limits(choices: &mut Choices<'_>) -> (PrefillLimits, DecodeLimits)
         answer: ms(100),
         cancel_retry: ms(5),
         fence_after: ms(30),
+        stock_fence_after: ms(40),
         fence_retry: ms(20),
         resolve_attempts: 4,
         resolve_timeout: ms(10),

@@ -281,9 +281,7 @@ impl<'a> World<'a> {
                 self.decode_abort(engine, generation, &request)
             }
             Action::AtPrefill(rank, message, epoch) => self.at_prefill(rank, message, epoch),
-            Action::AtDecode(rank, answer) => self
-                .decode_event(rank, crate::DecodeEvent::Answered(answer))
-                .map(drop),
+            Action::AtDecode(rank, from, answer) => self.at_decode(rank, from, answer),
             Action::Undelivered(rank, generation, number) => {
                 if self.decodes[rank.engine].generation != generation {
                     return Ok(());
@@ -297,11 +295,17 @@ impl<'a> World<'a> {
                 }
                 self.looked_up(rank, source)
             }
-            Action::Fenced(rank, generation, source, fenced) => {
+            Action::FenceUp(rank, generation, fence, source, fenced) => {
+                if self.decodes[rank.engine].generation == generation {
+                    self.fence_up(rank, fence, &source, fenced);
+                }
+                Ok(())
+            }
+            Action::Fenced(rank, generation, fence) => {
                 if self.decodes[rank.engine].generation != generation {
                     return Ok(());
                 }
-                self.fenced(rank, source, fenced)
+                self.fenced(rank, fence)
             }
             Action::PeerLost(rank, generation, source, lost) => {
                 if self.decodes[rank.engine].generation != generation {
