@@ -1,8 +1,8 @@
 //! What a network does to messages, and what strangers send.
 
-use mooncake_pd_connector::{Consumer, PrefillLimits, Pull, PullNumber, Span};
+use mooncake_pd_connector::{Consumer, PrefillLimits, Pull, PullNumber, Span, Want};
 
-use crate::common::peer;
+use crate::common::{peer, tables};
 use crate::prefill_rank::{P, cancel, pull};
 
 fn number(number: u64, floor: u64, pull: Pull) -> Pull {
@@ -319,4 +319,47 @@ fn one_pull_that_waits_long_does_not_stop_its_peers_later_ones() {
     p.out();
     p.pull(pull(0, "slow"));
     assert_eq!(p.out(), ["answer d (generation 1) pull 0: pull 0 is over"]);
+}
+
+#[test]
+fn c64_block_tables_of_waiting_pulls_are_bounded_in_all() {
+    let mut p = P::with(PrefillLimits {
+        waiting_entries: 8,
+        ..PrefillLimits::default()
+    });
+    let big = |number, name: &str| {
+        let mut pull = pull(number, name);
+        pull.want = Want::Cache {
+            tables: tables(&[&[1, 2, 3], &[4]]),
+            expects: None,
+        };
+        pull
+    };
+    p.pull(big(0, "a"));
+    p.pull(big(1, "b"));
+    assert_eq!(p.out().len(), 0);
+    p.pull(big(2, "c"));
+    assert_eq!(
+        p.out(),
+        ["answer d (generation 1) pull 2: too many pulls or transfers"]
+    );
+    // Served at once, it does not wait.
+    p.start("d").unwrap();
+    p.finish("d").unwrap();
+    p.pull(big(3, "d"));
+    assert_eq!(p.out().len(), 1);
+    // What waits no more makes room.
+    p.cancel(cancel(&big(0, "a")));
+    p.pull(big(4, "e"));
+    assert_eq!(
+        p.out(),
+        ["answer d (generation 1) pull 0: the pull was cancelled"]
+    );
+    p.pull(big(5, "f"));
+    assert_eq!(p.out().len(), 1);
+    p.pass(Span::from_secs(30));
+    p.out();
+    p.pull(big(6, "g"));
+    p.pull(big(7, "h"));
+    assert_eq!(p.out().len(), 0);
 }

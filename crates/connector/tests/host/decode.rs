@@ -459,3 +459,30 @@ fn c42_ends_that_nobody_waits_for_are_counted() {
     }
     assert_eq!((host.metrics().unknown_ends, host.poll()), (3, None));
 }
+
+#[test]
+fn a_load_that_is_ordered_twice_goes_on() {
+    let mut host = decode_host(1);
+    offer(&mut host, "r", false);
+    let load = matched(&mut host, "r", 0);
+    allocate(&mut host, "r", load);
+    let order = host.step().remove(0);
+    let again = DecodeError::TransferTaken {
+        transfer: transfer("r"),
+        owner: Some(request("r")),
+    };
+    assert_eq!(host.rejected(0, &order, again), None);
+    assert_eq!((host.poll(), host.metrics().late_orders), (None, 1));
+    ended(&mut host, 0, loaded(10, 9));
+    assert!(host.poll().is_some());
+}
+
+#[test]
+fn a_prompt_with_states_is_never_all_cached() {
+    let mut host = decode_host(1);
+    offer(&mut host, "r", false);
+    let error = host.matched_tokens(&request("r"), tokens(10)).unwrap_err();
+    let text = "request r has 10 elements cached, at most 9 leave one to compute";
+    assert_eq!(error.to_string(), text);
+    assert!(host.matched_tokens(&request("r"), tokens(9)).is_ok());
+}

@@ -506,3 +506,52 @@ fn what_is_over_a_bound_is_refused() {
     assert_eq!(host.step().len(), 100);
     offer(&mut host, "r", 10);
 }
+
+#[test]
+fn a_request_that_is_ordered_twice_goes_on() {
+    let mut host = prefill_host(1);
+    offer(&mut host, "r", 10);
+    let started = host.step().remove(0);
+    let again = PrefillError::TransferTaken {
+        transfer: transfer("r"),
+        owner: request("r"),
+    };
+    host.rejected(0, &started, again);
+    assert_eq!(host.finished(&request("r"), length(9)), Ok(Blocks::Hold));
+    let finished = host.step().remove(0);
+    let again = PrefillError::FinishedTwice {
+        transfer: transfer("r"),
+    };
+    host.rejected(0, &finished, again);
+    assert_eq!((host.poll(), host.metrics().late_orders), (None, 2));
+    // Another request's transfer is no repetition.
+    let mut host = prefill_host(1);
+    offer(&mut host, "r", 10);
+    let started = host.step().remove(0);
+    let taken = PrefillError::TransferTaken {
+        transfer: transfer("r"),
+        owner: request("other"),
+    };
+    host.rejected(0, &started, taken);
+    assert_eq!(host.metrics().rejected, 1);
+}
+
+#[test]
+fn what_states_have_seen_has_to_be_said_and_one_element_left() {
+    let mut host = prefill_host(1);
+    offer(&mut host, "r", 10);
+    let error = host.matched_tokens(&request("r"), tokens(9)).unwrap_err();
+    let text = "request r has 9 elements cached, at most 8 leave one to compute";
+    assert_eq!(error.to_string(), text);
+    let computed = Computed {
+        state: None,
+        ..computed(9)
+    };
+    let error = host.finished(&request("r"), PrefillFinish::Length(computed));
+    assert_eq!(
+        error,
+        Err(HostError::NoState {
+            request: request("r")
+        })
+    );
+}
