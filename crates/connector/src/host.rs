@@ -16,6 +16,7 @@ mod load;
 mod order;
 mod outcome;
 mod prefill;
+mod rank_ends;
 mod ranks;
 
 pub use decode::DecodeHost;
