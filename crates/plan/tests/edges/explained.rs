@@ -237,3 +237,20 @@ fn sixteen_layers_of_the_destination_s_own_are_listed_and_the_others_counted() {
         assert_eq!(details(&found), expected);
     }
 }
+
+#[test]
+fn unfilled_blocks_are_told_of_their_own_request_and_group_only() {
+    let spec = |id: u32| group(id, 0).layer("a", [bytes(id, 0, 10, 8)]);
+    let side = side(20, [spec(0), spec(1)]);
+    let pairing = Pairing::new(&side, &side).unwrap();
+    let ask = |blocks: [&[u64]; 2]| {
+        let raw = raw(16, &[(&[], blocks[0]), (&[], blocks[1])]);
+        Request::new(&raw, &pairing).unwrap()
+    };
+    let asked = [ask([&[1], &[2]]), ask([&[3], &[4]])];
+    let batch = pairing.plan(&asked, &Options::default()).unwrap();
+    let found = batch.plan.explain();
+    let line =
+        |id: u64| format!("    not filled: position 0, block {id}: the source has no block there");
+    assert_eq!(details(&found), [1, 2, 3, 4].map(line));
+}
