@@ -254,3 +254,22 @@ fn unfilled_blocks_are_told_of_their_own_request_and_group_only() {
         |id: u64| format!("    not filled: position 0, block {id}: the source has no block there");
     assert_eq!(details(&found), [1, 2, 3, 4].map(line));
 }
+
+#[test]
+fn blocks_are_one_range_where_position_and_both_ids_advance() {
+    let side = one_group();
+    let line = |source: &[u64], destination: &[u64], gap: bool| {
+        let mut raw = raw(48, &[(source, destination)]);
+        if gap {
+            raw.groups[0].destination.entries[1] = None;
+        }
+        details(&explained(&side, &side, &raw)).concat()
+    };
+    assert_eq!(line(&[1, 2, 3], &[7, 8, 9], false), "    0-2: 1-3 -> 7-9");
+    let apart = line(&[1, 5, 6], &[7, 8, 9], false);
+    assert_eq!(apart, "    0: 1 -> 7, 1-2: 5-6 -> 8-9");
+    let apart = line(&[1, 2, 3], &[5, 8, 9], false);
+    assert_eq!(apart, "    0: 1 -> 5, 1-2: 2-3 -> 8-9");
+    let apart = line(&[1, 9, 2], &[7, 0, 8], true);
+    assert_eq!(apart, "    0: 1 -> 7, 2: 2 -> 8");
+}
