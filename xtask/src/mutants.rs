@@ -25,9 +25,13 @@ const SLOW_TESTS: &[&str] = &["exhaustive", "corpus", "bench"];
 /// The workspace optimises these for their tests; here they are built far more often than run.
 const CRATES: [&str; 2] = ["mooncake-pd-layout", "mooncake-pd-plan"];
 
-/// Files that tests of another package prove: the file, the package, the test.
-const TESTED_ELSEWHERE: [(&str, &str, &str); 1] =
-    [("crates/plan/src/explain.rs", "mooncake-pd", "explain")];
+/// Files that a test of another package proves too: the file, the package, and the
+/// tests of it and of the file's own package that are run.
+const TESTED_ELSEWHERE: [(&str, &str, [&str; 2]); 1] = [(
+    "crates/plan/src/explain.rs",
+    "mooncake-pd",
+    ["explain", "edges"],
+)];
 
 /// Inputs per quickcheck property; the default is 100.
 const QUICKCHECK_TESTS: &str = "15";
@@ -221,10 +225,11 @@ fn escaped(name: &str) -> String {
 /// Arguments that choose the tests of a file's mutants.
 fn tests(file: &str) -> Vec<String> {
     let elsewhere = TESTED_ELSEWHERE.iter().find(|(path, ..)| *path == file);
-    if let Some((_, package, test)) = elsewhere {
-        return [&format!("--test-package={package}"), "--", "--test", test]
-            .map(str::to_owned)
-            .to_vec();
+    if let Some((_, package, tests)) = elsewhere {
+        let packages = [*package, "mooncake-pd-plan"].map(|name| format!("--test-package={name}"));
+        let tests = tests.iter().flat_map(|test| ["--test", test]);
+        let tests = ["--"].into_iter().chain(tests).map(str::to_owned);
+        return packages.into_iter().chain(tests).collect();
     }
     let skipped = SLOW_TESTS.iter().flat_map(|name| ["--skip", name]);
     let all = ["--", "--lib", "--tests", "--"].into_iter();
