@@ -1,6 +1,6 @@
 //! Which copies follow each other as one, and how the list of them grows.
 
-use mooncake_pd_layout::{AllocationId, CacheLayout, GroupSpec};
+use mooncake_pd_layout::{AllocationId, CacheLayout, GroupId, GroupSpec};
 use mooncake_pd_plan::{CheckError, Contract, Draft, Options, Pairing, PieceProblem, Request};
 
 use crate::ask::{Moved, bridge, bytes, copies, draft, group, plan, request, side, under};
@@ -246,5 +246,35 @@ fn a_gap_behind_several_fields_is_bridged_to_the_next_block_and_group() {
             found(max_gap, &[(first, first), (second, second)]),
             expected
         );
+    }
+}
+
+#[test]
+fn a_block_that_no_copy_writes_is_named() {
+    // The second layer is in the first's allocation, or at its offset in another.
+    for (allocation, offset) in [(0, 300), (1, 0)] {
+        let spec = group(0, 0)
+            .layer("a", [bytes(0, 0, 10, 8)])
+            .layer("b", [bytes(allocation, offset, 10, 8)]);
+        let side = side(20, [spec]);
+        let pairing = Pairing::new(&side, &side).unwrap();
+        let asked = request(&pairing, 48, &[(&[1, 3, 5], &[1, 3, 5])]);
+        let whole = one_by_one(&pairing, std::slice::from_ref(&asked));
+        assert_eq!(whole.pieces.len(), 6);
+        // Without the last copies of a layer.
+        for (layer, kept) in [(0, 1), (0, 2), (1, 1), (1, 2)] {
+            let mut draft = whole.clone();
+            let dropped = 3 - kept;
+            draft.pieces.drain(layer * 3 + kept..layer * 3 + 3);
+            let stretch = if draft.stretches.len() == 1 { 0 } else { layer };
+            draft.stretches[stretch].pieces -= dropped;
+            let error = pairing.check(draft, &[&asked], &Options::default());
+            let expected = CheckError::Missing {
+                request: 0,
+                group: GroupId::new(0),
+                position: u64::try_from(kept).unwrap(),
+            };
+            assert_eq!(error.err(), Some(expected), "{allocation}, {layer}, {kept}");
+        }
     }
 }
