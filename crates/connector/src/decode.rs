@@ -182,21 +182,13 @@ impl Decode {
     }
 
     fn load(&mut self, load: Load) -> Result<(), DecodeError> {
-        // A release that is under way makes room: the engine has changed its mind.
-        let released = self.records.get(&load.transfer);
-        let released = released.is_some_and(|record| record.owner.is_none());
-        if !released {
-            self.check_new(&load.transfer, &load.source)?;
-        }
+        self.check_new(&load.transfer, &load.source)?;
         if self.requests.contains_key(&load.request) {
             return Err(DecodeError::RequestTaken {
                 request: load.request,
             });
         }
         let lease = self.leases.take(load.tables)?;
-        if released {
-            self.fail(&load.transfer, Failure::Aborted);
-        }
         self.metrics.started = self.metrics.started.saturating_add(1);
         let transfer = load.transfer;
         self.requests.insert(load.request.clone(), transfer.clone());

@@ -22,8 +22,8 @@ pub struct PrefillLimits {
     pub hold: Span,
     /// How long a transfer may take before the engine is told to drain it. Default 60 s.
     pub transfer: Span,
-    /// Block table entries of pulls that wait, in all; 16 bytes each at most. Default
-    /// 4,194,304.
+    /// Block table entries of pulls that wait, in all, of all peers; a group's table
+    /// counts as four more. At most 16 bytes each. Default 4,194,304.
     pub waiting_entries: usize,
     /// Ended transfers that are remembered, so that a late pull is refused at once.
     /// Default 4,096.

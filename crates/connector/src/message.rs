@@ -87,12 +87,13 @@ pub enum Want {
 }
 
 impl Want {
-    /// Entries of its block tables.
+    /// Entries of its block tables; a table of its own counts as four.
     pub(crate) fn entries(&self) -> usize {
         match self {
             Self::Release => 0,
             Self::Cache { tables, .. } => {
-                let entries = tables.groups().iter().map(|table| table.entries.len());
+                let groups = tables.groups().iter();
+                let entries = groups.map(|table| table.entries.len().saturating_add(4));
                 entries.fold(0, usize::saturating_add)
             }
         }

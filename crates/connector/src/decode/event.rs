@@ -243,7 +243,8 @@ pub enum DecodeOutcome {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecodeError {
-    /// A transfer id that is live.
+    /// A transfer id that is live. A load that was given up before it was asked for is
+    /// followed by a release, which is live until it is answered.
     #[error(
         "transfer {transfer} is live already, for {}",
         owner.as_ref().map_or("a release", |owner| owner.as_str())

@@ -17,6 +17,8 @@ pub(super) struct Fence {
     source: Source,
     generation: Generation,
     timer: TimerId,
+    /// Pulls that are not over otherwise.
+    open: usize,
 }
 
 impl Decode {
@@ -33,7 +35,13 @@ impl Decode {
         for transfer in self.open_pulls(source, generation) {
             self.end_release(&transfer);
         }
-        if self.open_pulls(source, generation).is_empty() {
+        let asked = self.open_pulls(source, generation);
+        let records = asked
+            .iter()
+            .filter_map(|transfer| self.records.get(transfer));
+        let open = records.flat_map(|record| &record.open);
+        let open = open.filter(|pull| pull.generation == generation).count();
+        if open == 0 {
             return;
         }
         let Some(known) = self.sources.get_mut(source) else {
@@ -51,9 +59,32 @@ impl Decode {
                 source,
                 generation,
                 timer,
+                open,
             },
         );
         self.send_fence(fence);
+    }
+
+    /// One pull less to wait for; the last one takes its fence away.
+    pub(super) fn ease_fence(&mut self, source: &Source, generation: Generation) {
+        let found = self
+            .fences
+            .iter_mut()
+            .find(|(_, fence)| fence.generation == generation && fence.source == *source);
+        let Some((id, fence)) = found else {
+            return;
+        };
+        fence.open = fence.open.saturating_sub(1);
+        if fence.open > 0 {
+            return;
+        }
+        let (id, timer) = (*id, fence.timer);
+        self.fences.swap_remove(&id);
+        self.timers.cancel(timer);
+        if let Some(known) = self.sources.get_mut(source) {
+            known.fencing.retain(|other| *other != generation);
+        }
+        self.look_again(source);
     }
 
     pub(super) fn fence_due(&mut self, fence: FenceId) {
@@ -114,15 +145,20 @@ impl Decode {
         let Some(known) = self.sources.get_mut(source) else {
             return;
         };
-        if known.waiting.is_empty() {
+        let waited_for = !known.waiting.is_empty();
+        match known.stage {
+            // Its own timer is set.
+            Stage::Asked { .. } => return,
+            Stage::Pausing { attempts } if attempts > 0 => return,
+            Stage::Pausing { .. } => known.stage = Stage::Unknown,
+            Stage::Unknown | Stage::Known(_) => {}
+        }
+        if waited_for {
+            self.look_up(source, 0);
+        } else {
             let at = self.timers.now().after(self.limits.source_idle);
             self.set_source_timer(source, at);
-            return;
         }
-        if matches!(known.stage, Stage::Pausing { attempts: 0 }) {
-            known.stage = Stage::Unknown;
-        }
-        self.look_up(source, 0);
     }
 
     /// Records with a pull that this incarnation may still serve.

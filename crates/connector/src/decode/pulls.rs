@@ -41,6 +41,7 @@ impl Decode {
                 loan: record.lease.as_mut().map(crate::lease::Lease::lend),
                 dialect: resolved.dialect(),
                 answered: false,
+                delivered: false,
             });
             self.commands.push_back(DecodeCommand::Pull {
                 source: record.source.clone(),
@@ -134,10 +135,18 @@ impl Decode {
             .find(|pull| pull.number == answer.number)
         {
             pull.answered = true;
+            pull.delivered = failure.is_none();
         }
         match failure {
             Some(failure) => self.fail(transfer, failure),
-            None if answer.quiescent => self.go_on(transfer),
+            None if answer.quiescent => {
+                let chased = self.records.get(transfer);
+                if chased.is_some_and(|record| record.patience.is_some()) {
+                    // Less may be left to wait for.
+                    self.chase(transfer);
+                }
+                self.go_on(transfer);
+            }
             // Delivered, and yet not quiet: a stock peer does not say so.
             None => self.chase(transfer),
         }
@@ -170,8 +179,16 @@ impl Decode {
             self.count_unknown();
             return;
         };
+        let known = self.records.get(&transfer).is_some_and(|record| {
+            let mut open = record.open.iter();
+            record.follow || open.any(|pull| pull.number == number && pull.delivered)
+        });
         self.close(number, proof);
-        self.fail(&transfer, Failure::Unanswered);
+        if known {
+            self.go_on(&transfer);
+        } else {
+            self.fail(&transfer, Failure::Unanswered);
+        }
     }
 
     /// Settles one pull.
@@ -187,9 +204,15 @@ impl Decode {
             known.touch(self.timers.now());
         }
         let at = record.open.iter().position(|pull| pull.number == number);
-        let pull = at.map(|at| record.open.swap_remove(at));
-        if let (Some(loan), Some(lease)) = (pull.and_then(|pull| pull.loan), &mut record.lease) {
+        let Some(pull) = at.map(|at| record.open.swap_remove(at)) else {
+            return;
+        };
+        if let (Some(loan), Some(lease)) = (pull.loan, &mut record.lease) {
             lease.repay(loan, proof);
+        }
+        if !self.fences.is_empty() {
+            let source = record.source.clone();
+            self.ease_fence(&source, pull.generation);
         }
     }
 }

@@ -24,6 +24,8 @@ pub(super) struct OpenPull {
     pub(super) dialect: Dialect,
     /// It has answered, and did not say that it is quiet.
     pub(super) answered: bool,
+    /// It has, and every byte is in place.
+    pub(super) delivered: bool,
 }
 
 #[derive(Debug)]

@@ -237,3 +237,84 @@ fn an_answer_that_is_not_quiet_is_pressed_for() {
         ["a ended: prefill refused: too many pulls or transfers"]
     );
 }
+
+#[test]
+fn a_fence_that_nothing_waits_for_any_more_is_taken_away() {
+    let mut d = D::knowing(1, Dialect::Own);
+    d.load("a", &[&[6], &[7]]).unwrap();
+    d.abort("a").unwrap();
+    d.pass(Span::from_secs(10));
+    assert!(d.out().contains(&FENCE.to_owned()));
+    d.answer(1, 1, Verdict::Refused(Refusal::Cancelled));
+    assert_eq!(d.out(), ["a ended: aborted by its engine"]);
+    d.load("b", &[&[6], &[7]]).unwrap();
+    d.resolve(1, 1, Dialect::Own);
+    assert_eq!(
+        d.out(),
+        [RESOLVE, "pull 2 of b from sender 0, generation 1"]
+    );
+    // Reported all the same: it says nothing of b.
+    d.fenced(1);
+    assert_eq!((d.out().len(), d.machine.leases()), (0, 1));
+    d.answer(2, 1, delivered());
+    assert_eq!(d.out(), ["b ended: loaded 32"]);
+    d.assert_idle();
+}
+
+#[test]
+fn the_fence_of_a_stock_error_is_not_put_off_by_another_sender() {
+    for late in [false, true] {
+        let mut d = D::knowing(2, Dialect::Stock);
+        d.load("a", &[&[6], &[7]]).unwrap();
+        d.out();
+        let well = || answer(3, 1, Verdict::Delivered { hand_off: None });
+        if !late {
+            d.answered(well());
+        }
+        d.answered(error(2));
+        if late {
+            d.answered(well());
+        }
+        d.pass(Span::from_millis(59_999));
+        assert_eq!(d.out().len(), 0);
+        d.pass(Span::from_millis(1));
+        assert_eq!(d.out(), [FENCE]);
+    }
+}
+
+#[test]
+fn what_was_delivered_and_is_quiet_at_last_is_loaded() {
+    let mut d = D::knowing(1, Dialect::Stock);
+    d.load("a", &[&[6], &[7]]).unwrap();
+    d.out();
+    d.answered(Answer {
+        quiescent: false,
+        ..answer(1, 1, Verdict::Delivered { hand_off: None })
+    });
+    assert_eq!(d.out().len(), 0);
+    d.quiet(1);
+    assert_eq!(d.out(), ["a ended: loaded 32"]);
+    // One that was told to go elsewhere still goes there.
+    let mut d = D::knowing(1, Dialect::Own);
+    d.load("b", &[&[6], &[7]]).unwrap();
+    d.answer(1, 2, moved(1, 2));
+    d.out();
+    d.quiet(1);
+    assert_eq!(d.out(), [RESOLVE]);
+}
+
+#[test]
+fn a_fence_that_is_up_leaves_a_look_up_its_time() {
+    let mut d = D::knowing(1, Dialect::Own);
+    d.load("a", &[&[6], &[7]]).unwrap();
+    d.lose(1);
+    d.load("b", &[&[8], &[9]]).unwrap();
+    // The look-up's answer is lost, b is given up, and nobody waits for it.
+    d.abort("b").unwrap();
+    d.fenced(1);
+    d.out();
+    d.pass(Span::from_secs(6));
+    d.load("c", &[&[6], &[7]]).unwrap();
+    d.pass(Span::from_secs(6));
+    assert!(d.out().contains(&RESOLVE.to_owned()));
+}

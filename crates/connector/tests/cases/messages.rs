@@ -324,7 +324,7 @@ fn one_pull_that_waits_long_does_not_stop_its_peers_later_ones() {
 #[test]
 fn c64_block_tables_of_waiting_pulls_are_bounded_in_all() {
     let mut p = P::with(PrefillLimits {
-        waiting_entries: 8,
+        waiting_entries: 24,
         ..PrefillLimits::default()
     });
     let big = |number, name: &str| {

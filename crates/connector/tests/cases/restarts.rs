@@ -316,23 +316,3 @@ fn a_load_that_is_given_up_before_it_is_asked_for_lets_prefill_go() {
             .any(|text| text.starts_with("release") && text.contains("of b"))
     );
 }
-
-#[test]
-fn a_load_takes_the_place_of_its_own_release() {
-    let mut d = D::new();
-    d.load("a", &[&[6], &[7]]).unwrap();
-    d.abort("a").unwrap();
-    d.load("a", &[&[6], &[7]]).unwrap();
-    d.resolve(1, 1, Dialect::Own);
-    assert_eq!(
-        d.out(),
-        [
-            "resolve p at host:8998",
-            "a ended: aborted by its engine",
-            "pull 0 of a from sender 0, generation 1"
-        ]
-    );
-    d.answer(0, 1, delivered());
-    assert_eq!(d.out(), ["a ended: loaded 32"]);
-    d.assert_idle();
-}

@@ -224,6 +224,7 @@ impl Seen {
         let state = |machine: &Decode| (machine.live(), machine.leases(), machine.records());
         let before = state(&self.machine);
         self.note(&event);
+        self.drop_fences();
         let load = match &event {
             DecodeEvent::Load(load) => Some(load.clone()),
             _ => None,
@@ -272,8 +273,8 @@ impl Seen {
                 let theirs = (source, *sender) == (&sent.source, sent.sender)
                     && answer.to == *self.machine.me()
                     && answer.from.generation == sent.generation;
-                if theirs && answer.quiescent && answer.verdict != moved && !sent.quiet {
-                    sent.quiet = true;
+                if theirs && answer.verdict != moved && !sent.quiet {
+                    sent.quiet = answer.quiescent;
                     sent.delivered = match answer.verdict {
                         Verdict::Delivered { .. } => true,
                         Verdict::Released | Verdict::Refused(_) => false,
@@ -304,6 +305,17 @@ impl Seen {
             }
             _ => {}
         }
+    }
+
+    /// A fence is taken back once nothing that it was asked for is open.
+    fn drop_fences(&mut self) {
+        let sent = &self.sent;
+        self.fences.retain(|_, (source, generation)| {
+            sent.values().any(|sent| {
+                let theirs = sent.source == *source && sent.generation == *generation;
+                theirs && !sent.quiet && sent.load.is_some()
+            })
+        });
     }
 
     fn poll(&mut self) {

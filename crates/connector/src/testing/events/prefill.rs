@@ -24,7 +24,7 @@ fn limits() -> PrefillLimits {
         compute: Span::from_secs(20),
         hold: Span::from_secs(7),
         transfer: Span::from_secs(4),
-        waiting_entries: 12,
+        waiting_entries: 40,
         ended: 2,
         ended_memory: Span::from_secs(6),
         peers: 2,

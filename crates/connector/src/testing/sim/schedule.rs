@@ -39,7 +39,7 @@ pub(super) fn limits(choices: &mut Choices<'_>) -> (PrefillLimits, DecodeLimits)
         compute: ms(100),
         hold: ms(80),
         transfer: ms(20),
-        waiting_entries: bound(choices, 64),
+        waiting_entries: 16 * bound(choices, 64),
         ended: bound(choices, 16),
         ended_memory: ms(50),
         peers: bound(choices, 64),
