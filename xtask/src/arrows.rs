@@ -11,6 +11,7 @@ const LAYOUT: &str = "mooncake-pd-layout";
 const PLAN: &str = "mooncake-pd-plan";
 const CONNECTOR: &str = "mooncake-pd-connector";
 const RDMA: &str = "mooncake-pd-rdma";
+const SYS: &str = "mooncake-transfer-engine-sys";
 const CLI: &str = "mooncake-pd";
 
 /// The whole of the crate graph: a package and what it may depend on.
@@ -18,7 +19,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     (LAYOUT, &[]),
     (PLAN, &[LAYOUT]),
     (CONNECTOR, &[LAYOUT, PLAN]),
-    (RDMA, &[LAYOUT, PLAN]),
+    (SYS, &[]),
+    (RDMA, &[LAYOUT, PLAN, SYS]),
     (CLI, &[LAYOUT, PLAN, RDMA]),
     ("xtask", &[]),
     ("nostd-check", &[LAYOUT, PLAN, CONNECTOR]),
