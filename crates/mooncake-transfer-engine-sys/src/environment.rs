@@ -13,7 +13,7 @@ impl Environment {
     const READ: &[&str] = &[
         crate::official::LIBRARY_ENV,
         crate::tokenspeed::LIBRARY_ENV,
-        crate::tokenspeed::CUDA_STUB_ENV,
+        crate::CUDA_STUB_ENV,
         "VIRTUAL_ENV",
         "CONDA_PREFIX",
         "PYTHONPATH",

@@ -29,3 +29,19 @@ pub(crate) fn of(text: &str) -> Option<&'static str> {
     let found = SOURCES.iter().find(|(name, _)| *name == missing);
     found.map(|(_, source)| *source)
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::Reason;
+
+    #[test]
+    fn a_missing_dependency_is_told_with_its_package() {
+        let told = |text: &str| Reason::Loader(text.to_owned()).to_string();
+        let text = "libibverbs.so.1: cannot open shared object file: No such file or directory";
+        let expected = format!("{text} (usually in the system package libibverbs1)");
+        assert_eq!(told(text), expected);
+        let text = "libother.so.1: cannot open shared object file: No such file or directory";
+        assert_eq!(told(text), text);
+        assert_eq!(told("invalid ELF header"), "invalid ELF header");
+    }
+}

@@ -22,6 +22,7 @@
     reason = "function pointers of a C library are called and made here"
 )]
 
+mod cuda;
 mod environment;
 mod error;
 mod hint;
@@ -33,5 +34,6 @@ mod site_packages;
 mod table;
 pub mod tokenspeed;
 
+pub use cuda::CUDA_STUB_ENV;
 pub use error::LoadError;
 pub use reason::Reason;

@@ -36,7 +36,7 @@ impl Object {
             })
             .map_err(|error| LoadError::Open {
                 path: place.to_owned(),
-                reason: Reason::Loader(text(&error)),
+                reason: Reason::Loader(text(&error, place)),
             })
     }
 
@@ -66,9 +66,14 @@ impl fmt::Debug for Object {
     }
 }
 
-/// What the loader said, which libloading keeps in the error's source.
-fn text(error: &libloading::Error) -> String {
-    error
+/// What the loader said, which libloading keeps in the error's source, without the place itself.
+fn text(error: &libloading::Error, place: &Path) -> String {
+    let whole = error
         .source()
-        .map_or_else(|| error.to_string(), ToString::to_string)
+        .map_or_else(|| error.to_string(), ToString::to_string);
+    let rest = place.to_str().and_then(|place| whole.strip_prefix(place));
+    match rest.and_then(|rest| rest.strip_prefix(": ")) {
+        Some(rest) => rest.to_owned(),
+        None => whole,
+    }
 }

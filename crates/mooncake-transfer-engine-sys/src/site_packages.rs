@@ -68,3 +68,77 @@ fn under_prefix(prefix: &Path, found: &mut Vec<PathBuf>) {
         found.extend(folders.into_iter().filter(|folder| folder.is_dir()));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::env;
+    use std::fs;
+    use std::path::{Path, PathBuf};
+    use std::process;
+
+    use super::folders;
+    use crate::environment::Environment;
+
+    /// A tree of its own, removed at the end.
+    struct Tree(PathBuf);
+
+    impl Tree {
+        fn new(test: &str) -> Self {
+            let name = format!("mooncake-sys-{test}-{}", process::id());
+            let root = env::temp_dir().join(name);
+            fs::create_dir_all(&root).unwrap();
+            Self(fs::canonicalize(root).unwrap())
+        }
+
+        fn folder(&self, path: &str) -> PathBuf {
+            let folder = self.0.join(path);
+            fs::create_dir_all(&folder).unwrap();
+            folder
+        }
+    }
+
+    impl Drop for Tree {
+        fn drop(&mut self) {
+            let _kept = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn every_kind_of_place_is_found_in_its_order() {
+        let tree = Tree::new("order");
+        let expected = [
+            "venv/lib/python3.11/site-packages",
+            "venv/lib/python3.12/site-packages",
+            "conda/lib/python3.12/site-packages",
+            "path",
+            "tool/lib/python3.12/site-packages",
+            "home/.local/lib/python3.12/site-packages",
+            "root/usr/local/lib/python3.12/dist-packages",
+            "root/usr/lib/python3/dist-packages",
+        ]
+        .map(|path| tree.folder(path));
+        tree.folder("venv/lib/python2.7/site-packages");
+        let bin = tree.folder("tool/bin");
+        fs::write(bin.join("python3"), "").unwrap();
+        let at = |path: &str| tree.0.join(path);
+        let variables: [(_, &Path); 5] = [
+            ("VIRTUAL_ENV", &at("venv")),
+            ("CONDA_PREFIX", &at("conda")),
+            ("PYTHONPATH", &at("path")),
+            ("PATH", &bin),
+            ("HOME", &at("home")),
+        ];
+        let found = folders(&Environment::of(&at("root"), &variables));
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_place_that_is_reached_twice_is_told_once() {
+        let tree = Tree::new("twice");
+        let venv = tree.0.join("venv");
+        let expected = tree.folder("venv/lib/python3.12/site-packages");
+        let variables: [(_, &Path); 2] = [("VIRTUAL_ENV", &venv), ("CONDA_PREFIX", &venv)];
+        let found = folders(&Environment::of(&tree.0.join("root"), &variables));
+        assert_eq!(found, [expected]);
+    }
+}

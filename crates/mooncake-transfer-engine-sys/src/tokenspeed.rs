@@ -3,10 +3,8 @@
 //! `pip install tokenspeed_mooncake` is the only packaged native engine. It writes and does not
 //! read; a write blocks until it ends, and after a failure nothing tells what still runs.
 
-mod cuda;
 mod functions;
 mod library;
 
-pub use cuda::CUDA_STUB_ENV;
 pub use functions::{ABI_VERSION, EngineHandle, Functions};
 pub use library::{LIBRARY_ENV, LIBRARY_NAME, Library};

@@ -90,8 +90,9 @@ function_table! {
                 engine: EngineHandle,
                 segment_name: *const c_char,
             ) -> SegmentHandle;
-            /// As `open_segment`, after asking the peer or the metadata server anew; an error of
-            /// that is returned negative too. What reaches a restarted peer.
+            /// As `open_segment`, after asking the peer or the metadata server anew: what reaches a
+            /// restarted peer. The handle is the one that the name had before, and if no answer
+            /// comes it is returned all the same, with what was known.
             "openSegmentNoCache" open_segment_no_cache: unsafe extern "C" fn(
                 engine: EngineHandle,
                 segment_name: *const c_char,
@@ -120,7 +121,8 @@ function_table! {
             ) -> c_int;
             /// Asks for the state of a batch's task, counted from 0 in the order of submission.
             /// Positive codes; `status` is written only when 0 is returned. Some transports make
-            /// progress only when asked.
+            /// progress only when asked. Each answer "completed" costs a look at the other tasks
+            /// of the batch, until all of them have.
             "getTransferStatus" get_transfer_status: unsafe extern "C" fn(
                 engine: EngineHandle,
                 batch_id: BatchId,
@@ -169,7 +171,9 @@ function_table! {
                 addr_list: *mut *mut c_void,
                 addr_len: usize,
             ) -> c_int;
-            /// As `submit_transfer`; the peer is sent a message when the tasks have ended.
+            /// As `submit_transfer` of one entry and more. When `get_transfer_status` finds the
+            /// whole batch completed it sends the message to the peer of the first entry; a batch
+            /// keeps the last message alone, and a failure to send is in the log alone.
             "submitTransferWithNotify" submit_transfer_with_notify: unsafe extern "C" fn(
                 engine: EngineHandle,
                 batch_id: BatchId,
@@ -196,7 +200,8 @@ function_table! {
                 target_id: u64,
                 notify_msg: NotifyMsg,
             ) -> c_int;
-            /// Asks anew about every peer that is cached. Negative codes.
+            /// Asks anew about every peer that is known. Returns 0; of a peer that does not answer,
+            /// what was known stays.
             "syncSegmentCache" sync_segment_cache: unsafe extern "C" fn(engine: EngineHandle) -> c_int;
             /// Writes up to `count` entries, and to `count` how many there are. -1 for a null
             /// pointer, else positive codes.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::Functions;
 use crate::LoadError;
+use crate::cuda;
 use crate::environment::Environment;
 use crate::object::Object;
 use crate::search::{Search, with_folder};
@@ -38,12 +39,14 @@ impl Library {
         Self::find_in(&Environment::of_process())
     }
 
-    /// Loads the library from a path.
+    /// Loads the library from a path. One built with CUDA needs NVIDIA's driver, or on a machine
+    /// without one [`crate::CUDA_STUB_ENV`].
     ///
     /// # Errors
-    /// [`LoadError::Open`] or [`LoadError::Symbol`].
+    /// [`LoadError::Open`], [`LoadError::Symbol`], or [`LoadError::Variable`] when there is no
+    /// stand-in where that variable says.
     pub fn open(path: &Path) -> Result<Self, LoadError> {
-        Self::load(&with_folder(path))
+        Self::load(&with_folder(path), &Environment::of_process())
     }
 
     /// What it can do.
@@ -65,10 +68,11 @@ impl Library {
             variable: LIBRARY_ENV,
         };
         let places = folders.map(|folder| folder.join(LIBRARY_NAME));
-        search.run(environment, places, Self::load)
+        search.run(environment, places, |place| Self::load(place, environment))
     }
 
-    fn load(place: &Path) -> Result<Self, LoadError> {
+    fn load(place: &Path, environment: &Environment) -> Result<Self, LoadError> {
+        cuda::stand_in(environment)?;
         let object = Object::open(place)?;
         let functions = Functions::load(&object)?;
         Ok(Self(Arc::new(Loaded { object, functions })))

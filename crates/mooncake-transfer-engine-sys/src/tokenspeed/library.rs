@@ -2,9 +2,9 @@ use std::ffi::c_int;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::cuda::preload;
 use super::functions::{ABI_VERSION, Functions};
 use crate::LoadError;
+use crate::cuda;
 use crate::environment::Environment;
 use crate::object::Object;
 use crate::search::{Search, with_folder};
@@ -42,7 +42,7 @@ impl Library {
     /// Loads the library from a path.
     ///
     /// CUDA's runtime 13 is loaded first: by its name, or from Python's CUDA packages beside the
-    /// library's own. On a machine without a driver, [`super::CUDA_STUB_ENV`] may name a folder
+    /// library's own. On a machine without a driver, [`crate::CUDA_STUB_ENV`] may name a folder
     /// with a stand-in.
     ///
     /// # Errors
@@ -73,7 +73,8 @@ impl Library {
     }
 
     fn load(place: &Path, environment: &Environment) -> Result<Self, LoadError> {
-        preload(place, environment)?;
+        cuda::stand_in(environment)?;
+        cuda::runtime(place);
         let object = Object::open(place)?;
         check_version(&object)?;
         let functions = Functions::load(&object)?;
