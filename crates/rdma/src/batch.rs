@@ -94,16 +94,24 @@ impl BoundBatch {
     /// The descriptors in order, in portions within the limits they were bound
     /// for.
     pub fn submissions(&self) -> impl Iterator<Item = Submission<'_>> {
-        let mut rest = self.descriptors.as_slice();
+        let mut first = 0_usize;
         std::iter::from_fn(move || {
-            let (count, bytes) = self.portion(rest);
-            let (descriptors, after) = rest.split_at_checked(count)?;
-            rest = after;
-            (count > 0).then_some(Submission {
-                operation: self.operation,
-                descriptors,
-                bytes,
-            })
+            let submission = self.submission(first)?;
+            first = first.saturating_add(submission.descriptors.len());
+            Some(submission)
+        })
+    }
+
+    /// The portion that begins with the `first`-th descriptor, 0...
+    #[must_use]
+    pub fn submission(&self, first: usize) -> Option<Submission<'_>> {
+        let rest = self.descriptors.get(first..)?;
+        let (count, bytes) = self.portion(rest);
+        let descriptors = rest.get(..count)?;
+        (count > 0).then_some(Submission {
+            operation: self.operation,
+            descriptors,
+            bytes,
         })
     }
 

@@ -1,5 +1,6 @@
 //! What every transfer engine can do.
 
+use std::any::Any;
 use std::fmt::Debug;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use crate::address::Address;
 use crate::batch::Submission;
 use crate::capabilities::Capabilities;
 use crate::error::{OpenError, RegisterError, SubmitError, TaskFailure, UnregisterError};
+use crate::location::Location;
 
 /// Memory that can be registered: on the host or on a device.
 pub trait Memory {
@@ -17,6 +19,11 @@ pub trait Memory {
 
     /// Its bytes.
     fn len(&self) -> ByteLen;
+
+    /// On the host, or on which device.
+    fn location(&self) -> Location {
+        Location::Host
+    }
 
     /// Always false: memory holds at least one byte.
     fn is_empty(&self) -> bool {
@@ -149,6 +156,10 @@ pub struct StillRunning<T: Debug> {
     pub tasks: usize,
 }
 
+/// What must stay as it is until a submission has ended: leases, plans,
+/// registrations, memory. Dropping it gives them back.
+pub type Kept = Box<dyn Any + Send>;
+
 /// A transfer engine.
 ///
 /// All calls may come from several threads at once.
@@ -158,7 +169,9 @@ pub struct StillRunning<T: Debug> {
 /// [`release`](Self::release) takes the ticket back once every task has ended,
 /// and not before. Until then the registrations behind it, on both sides, and
 /// the memory behind those must stay. Dropping a ticket ends nothing: the tasks
-/// run on, and count against the peer's queue.
+/// run on, and count against the peer's queue. Who can't go on draining
+/// [abandons](Self::abandon) the ticket. [`InFlight`](crate::InFlight) does all
+/// of this.
 pub trait Engine: Send + Sync {
     /// Memory it registers.
     type Memory: Memory;
@@ -171,6 +184,9 @@ pub trait Engine: Send + Sync {
 
     /// What it can do.
     fn capabilities(&self) -> &Capabilities;
+
+    /// The name its peers [open](Self::open).
+    fn name(&self) -> &str;
 
     /// Registers the bytes `span` of some memory.
     ///
@@ -186,7 +202,8 @@ pub trait Engine: Send + Sync {
     /// with stock engines one bad address among them spoils the good ones.
     ///
     /// # Errors
-    /// It is not registered here, or the engine refuses.
+    /// It is not registered here, the engine refuses, or a transfer out of or
+    /// into it is in flight: then it is unregistered when that has ended.
     fn unregister(&self, registration: Self::Registration) -> Result<(), UnregisterError>;
 
     /// Opens a peer as it is now, never from a cache: a cached peer that has
@@ -220,4 +237,8 @@ pub trait Engine: Send + Sync {
     /// # Errors
     /// Some may still run; the ticket comes back.
     fn release(&self, ticket: Self::Ticket) -> Result<(), StillRunning<Self::Ticket>>;
+
+    /// Takes a ticket that nobody will drain, and drops `kept` once all its
+    /// tasks have ended: on a later call, or never if that is never known.
+    fn abandon(&self, ticket: Self::Ticket, kept: Kept);
 }

@@ -3,6 +3,8 @@
 use std::fmt;
 
 use crate::address::Address;
+use crate::location::Location;
+use crate::name::PeerNameError;
 
 /// Who has to change something before the same call can succeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -120,6 +122,14 @@ pub enum RegisterError {
         /// Most regions.
         limit: u32,
     },
+    /// Memory of a device, and an engine that does not reach devices.
+    #[error("engine `{engine}` can't reach memory at `{location}`; it needs a build with CUDA")]
+    Unreachable {
+        /// Where the memory is.
+        location: Location,
+        /// Which engine.
+        engine: &'static str,
+    },
     /// The engine refused.
     #[error("the engine refused range [{start:#x}, {end:#x}) ({code})")]
     Refused {
@@ -144,7 +154,8 @@ impl RegisterError {
             | Self::Empty { .. }
             | Self::Overlap { .. }
             | Self::TooLong { .. }
-            | Self::TooMany { .. } => Fault::Caller,
+            | Self::TooMany { .. }
+            | Self::Unreachable { .. } => Fault::Caller,
             Self::Refused { .. } | Self::Closed => Fault::Engine,
         }
     }
@@ -163,7 +174,15 @@ pub enum UnregisterError {
         /// What the engine said.
         code: EngineCode,
     },
-    /// The engine refused: its own fault.
+    /// A transfer out of or into it is in flight: the caller's fault. Nothing is
+    /// to be done; it is unregistered when the transfer has ended.
+    #[error("the range at {address} is in use by a transfer in flight")]
+    InFlight {
+        /// Where the range starts.
+        address: Address,
+    },
+    /// The engine refused: its own fault. The range stays registered, and its
+    /// memory stays allocated.
     #[error("the engine refused to unregister the range at {address} ({code})")]
     Refused {
         /// Where the range starts.
@@ -177,11 +196,22 @@ pub enum UnregisterError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
+    /// That is no name: the caller's fault.
+    #[error(transparent)]
+    Name(#[from] PeerNameError),
     /// Nobody of that name answers: the peer's fault.
     #[error("no peer `{name}` answers")]
     Unreachable {
         /// Whom the caller asked for.
         name: String,
+    },
+    /// Nobody of that name answers the engine: the peer's fault.
+    #[error("no peer `{name}` answers ({code}); is it running, and is this the name it prints?")]
+    NoAnswer {
+        /// Whom the caller asked for.
+        name: String,
+        /// What the engine said.
+        code: EngineCode,
     },
     /// The engine failed: its own fault.
     #[error("the engine could not open peer `{name}` ({code})")]
@@ -291,6 +321,14 @@ pub enum SubmitError {
         /// Which peer.
         peer: String,
     },
+    /// A transfer to the peer has failed since it was opened: it may have
+    /// restarted, with other memory at the same addresses. Open it again and
+    /// ask it for its regions.
+    #[error("a transfer to peer `{peer}` has failed since it was opened; open it again")]
+    PeerFailed {
+        /// Which peer.
+        peer: String,
+    },
     /// The peer has restarted since it was opened. Open it again.
     #[error("peer `{peer}` was opened in generation {opened}, generation {current} is there now")]
     StalePeer {
@@ -321,7 +359,7 @@ impl SubmitError {
             | Self::QueueFull { .. }
             | Self::TooManyBytes { .. }
             | Self::CannotRead { .. } => Fault::Caller,
-            Self::PeerGone { .. } | Self::StalePeer { .. } => Fault::Peer,
+            Self::PeerGone { .. } | Self::PeerFailed { .. } | Self::StalePeer { .. } => Fault::Peer,
             Self::Closed | Self::Refused { .. } => Fault::Engine,
         }
     }

@@ -69,21 +69,28 @@
 //! assert!(destination.buffer(allocation).unwrap().read()[9 * 4096..10 * 4096].iter().all(|b| *b == 7));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-#![forbid(unsafe_code)]
 
+mod access;
 mod address;
 mod batch;
 mod bind;
 mod capabilities;
 mod engine;
 mod error;
+mod fence;
+mod flight;
+mod location;
 mod loopback;
 mod memory;
+mod name;
+mod native;
+mod pump;
 mod region;
 mod registered;
 mod registration;
 mod transfer;
 
+pub use access::{AccessError, Bytes};
 pub use address::{Address, AddressError};
 pub use batch::{BoundBatch, Descriptor, Operation, Submission};
 pub use bind::{BindError, bind};
@@ -91,16 +98,21 @@ pub use capabilities::{
     Capabilities, DEFAULT_MAX_REGIONS, DEFAULT_OUTSTANDING, DEFAULT_SUBMISSION_BYTES, LimitError,
     RegistrationLimits, SubmissionLimits,
 };
-pub use engine::{Drained, Engine, Memory, Patience, Progress, StillRunning, TaskStatus};
+pub use engine::{Drained, Engine, Kept, Memory, Patience, Progress, StillRunning, TaskStatus};
 pub use error::{
     EngineCode, Fault, OpenError, RegisterError, Side, SubmitError, TaskFailure, UnregisterError,
     Violation,
 };
+pub use fence::{Fence, FenceError, Visibility};
+pub use flight::{InFlight, Outcome, Standing};
+pub use location::{Location, LocationError};
 pub use loopback::{
     AttachError, DescriptorFault, Fabric, FaultPlan, Loopback, LoopbackPeer, LoopbackRegistration,
     LoopbackTicket,
 };
 pub use memory::{HostBuffer, HostMemory, MemoryError};
+pub use name::{PeerName, PeerNameError};
+pub use native::{Backing, NativeMemory};
 pub use region::{Region, RegionMap, RegionMapError};
 pub use registered::{Registered, RegistrationError, ReleaseError};
 pub use registration::{PlannedRegion, RegistrationPlan, RegistrationPlanError};

@@ -27,7 +27,7 @@ use mooncake_pd_layout::ByteSpan;
 use crate::address::Address;
 use crate::batch::{Operation, Submission};
 use crate::capabilities::Capabilities;
-use crate::engine::{Drained, Engine, Memory, Patience, Progress, StillRunning};
+use crate::engine::{Drained, Engine, Kept, Memory, Patience, Progress, StillRunning};
 use crate::error::{EngineCode, OpenError, RegisterError, SubmitError, UnregisterError};
 use crate::memory::HostBuffer;
 
@@ -116,12 +116,26 @@ impl Loopback {
     }
 
     /// Lets time pass: polls every submission in flight `polls` times, also
-    /// those whose tickets were dropped.
+    /// those whose tickets were dropped or abandoned.
     pub fn advance(&self, polls: u64) {
         let flights = lock(&self.flights).clone();
         for flight in flights {
             flight.advance(&self.endpoint, polls);
         }
+        self.sweep();
+    }
+
+    /// Forgets abandoned flights that have ended, with what they kept.
+    fn sweep(&self) {
+        let mut ended = Vec::new();
+        lock(&self.flights).retain(|flight| {
+            let kept = flight.take_kept_if_ended();
+            let running = kept.is_none();
+            ended.extend(kept);
+            running
+        });
+        // What they kept may call the engine again, so the lock is free by now.
+        drop(ended);
     }
 
     fn register_raw(
@@ -196,6 +210,10 @@ impl Engine for Loopback {
 
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
+    }
+
+    fn name(&self) -> &str {
+        self.endpoint.name()
     }
 
     fn register(
@@ -281,6 +299,11 @@ impl Engine for Loopback {
             tasks: progress.tasks().len(),
             ticket,
         })
+    }
+
+    fn abandon(&self, ticket: LoopbackTicket, kept: Kept) {
+        ticket.flight.keep(kept);
+        self.sweep();
     }
 }
 

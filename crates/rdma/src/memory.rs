@@ -8,6 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use indexmap::IndexMap;
 use mooncake_pd_layout::{AllocationId, ByteLen, CacheLayout, QuantityError};
 
+use crate::access::{self, AccessError, Bytes};
 use crate::address::{Address, AddressError};
 use crate::engine::Memory;
 
@@ -135,6 +136,24 @@ impl Memory for HostBuffer {
     }
 }
 
+impl Bytes for HostBuffer {
+    fn copy_in(&self, at: u64, bytes: &[u8]) -> Result<(), AccessError> {
+        let range = access::range(self, at, bytes.len())?;
+        if let Some(place) = self.write().get_mut(range) {
+            place.copy_from_slice(bytes);
+        }
+        Ok(())
+    }
+
+    fn copy_out(&self, at: u64, bytes: &mut [u8]) -> Result<(), AccessError> {
+        let range = access::range(self, at, bytes.len())?;
+        if let Some(place) = self.read().get(range) {
+            bytes.copy_from_slice(place);
+        }
+        Ok(())
+    }
+}
+
 fn zeroed(len: ByteLen) -> Result<Box<[u8]>, MemoryError> {
     let out = MemoryError::OutOfMemory { len: len.get() };
     let count = usize::try_from(len.get()).map_err(|_| out)?;
@@ -223,6 +242,25 @@ mod tests {
         let memory = HostMemory::new([(id, 5)]).unwrap();
         assert_eq!(memory.buffer(id).unwrap().read().len(), 5);
         assert!(memory.buffer(AllocationId::new(0)).is_none());
+    }
+
+    #[test]
+    fn bytes_outside_a_buffer_are_refused() {
+        let buffer = HostBuffer::zeroed(ByteLen::new(4).unwrap()).unwrap();
+        buffer.copy_in(1, &[1, 2, 3]).unwrap();
+        let mut out = [9; 4];
+        buffer.copy_out(0, &mut out).unwrap();
+        assert_eq!(out, [0, 1, 2, 3]);
+        let (start, end) = (2, 5);
+        let (base, len) = (buffer.base(), 4);
+        let outside = AccessError::Outside {
+            start,
+            end,
+            len,
+            base,
+        };
+        assert_eq!(buffer.copy_in(2, &[0; 3]), Err(outside));
+        assert!(buffer.copy_out(u64::MAX, &mut out).is_err());
     }
 
     #[test]

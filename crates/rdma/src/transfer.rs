@@ -1,8 +1,9 @@
 //! A whole batch, one submission after the other.
 
 use crate::batch::BoundBatch;
-use crate::engine::{Drained, Engine, Patience, StillRunning};
+use crate::engine::{Engine, Patience, StillRunning};
 use crate::error::{SubmitError, TaskFailure};
+use crate::pump::{End, Pump, Stage};
 
 /// What a transfer has moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,6 +30,16 @@ impl Moved {
     #[must_use]
     pub const fn submissions(&self) -> u64 {
         self.submissions
+    }
+
+    /// One submission more.
+    pub(crate) fn plus(self, descriptors: usize, bytes: u64) -> Self {
+        let count = u64::try_from(descriptors).unwrap_or(u64::MAX);
+        Self {
+            descriptors: self.descriptors.saturating_add(count),
+            bytes: self.bytes.saturating_add(bytes),
+            submissions: self.submissions.saturating_add(1),
+        }
     }
 }
 
@@ -69,7 +80,11 @@ pub enum TransferError<T: std::fmt::Debug> {
 }
 
 /// Submits a batch in portions, each drained before the next, so that no more
-/// is outstanding than the limits allow. `progress` is called after each.
+/// is outstanding than the limits allow. `progress` is called after each. Where
+/// other threads fill the peer's queue, it waits for room.
+///
+/// The caller keeps both sides' memory and registrations; an
+/// [`InFlight`](crate::InFlight) does so by itself.
 ///
 /// # Errors
 /// A submission is refused, a task fails, or a submission does not end within
@@ -79,42 +94,37 @@ pub fn transfer<E: Engine>(
     peer: &E::Peer,
     batch: &BoundBatch,
     patience: Patience,
-    mut progress: impl FnMut(Moved),
+    progress: impl FnMut(Moved),
 ) -> Result<Moved, TransferError<E::Ticket>> {
-    let mut moved = Moved::default();
-    for submission in batch.submissions() {
-        let first = moved.descriptors;
-        let mut ticket =
-            engine
-                .submit(peer, submission)
-                .map_err(|error| TransferError::Submit {
-                    first,
-                    error,
-                    moved,
-                })?;
-        let (Drained::Quiescent(ended) | Drained::Unknown(ended)) =
-            engine.drain(&mut ticket, patience);
-        engine
-            .release(ticket)
-            .map_err(|unfinished| TransferError::Unknown {
+    let mut pump = Pump::new();
+    if pump.drain(engine, peer, batch, patience, progress) == Stage::NoRoom {
+        pump.give_up();
+    }
+    let (first, moved) = (pump.first(), pump.moved());
+    match pump.end() {
+        // Nobody stops it.
+        Some(End::Completed | End::Stopped) => Ok(moved),
+        Some(End::Submit { first, error }) => Err(TransferError::Submit {
+            first: *first,
+            error: error.clone(),
+            moved,
+        }),
+        Some(End::Task {
+            descriptor,
+            failure,
+        }) => Err(TransferError::Task {
+            descriptor: *descriptor,
+            failure: *failure,
+            moved,
+        }),
+        None => match pump.into_running() {
+            Some(unfinished) => Err(TransferError::Unknown {
                 first,
                 unfinished,
                 moved,
-            })?;
-        if let Some((index, failure)) = ended.first_failure() {
-            return Err(TransferError::Task {
-                descriptor: first.saturating_add(u64::try_from(index).unwrap_or(u64::MAX)),
-                failure,
-                moved,
-            });
-        }
-        let count = u64::try_from(submission.descriptors().len()).unwrap_or(u64::MAX);
-        moved = Moved {
-            descriptors: moved.descriptors.saturating_add(count),
-            bytes: moved.bytes.saturating_add(submission.bytes()),
-            submissions: moved.submissions.saturating_add(1),
-        };
-        progress(moved);
+            }),
+            // Nothing flies and nothing is left.
+            None => Ok(moved),
+        },
     }
-    Ok(moved)
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use crate::engine::{Progress, TaskStatus};
+use crate::engine::{Kept, Progress, TaskStatus};
 use crate::error::TaskFailure;
 use crate::loopback::copy::{Piece, copy};
 use crate::loopback::fabric::Endpoint;
@@ -24,6 +24,8 @@ struct State {
     /// Polls so far.
     clock: u64,
     tasks: Vec<Task>,
+    /// What must outlive the tasks, once nobody holds the ticket.
+    kept: Option<Kept>,
 }
 
 #[derive(Debug)]
@@ -81,7 +83,11 @@ impl Flight {
         Self {
             peer,
             unfinished: AtomicU64::new(u64::try_from(tasks.len()).unwrap_or(u64::MAX)),
-            state: Mutex::new(State { clock: 0, tasks }),
+            state: Mutex::new(State {
+                clock: 0,
+                tasks,
+                kept: None,
+            }),
         }
     }
 
@@ -97,6 +103,21 @@ impl Flight {
     /// Where every task stands.
     pub(super) fn progress(&self) -> Progress {
         lock(&self.state).progress()
+    }
+
+    /// Keeps that until every task has ended.
+    pub(super) fn keep(&self, kept: Kept) {
+        lock(&self.state).kept = Some(kept);
+    }
+
+    /// What was kept, once every task has ended.
+    pub(super) fn take_kept_if_ended(&self) -> Option<Kept> {
+        let mut state = lock(&self.state);
+        if state.progress().is_quiescent() {
+            state.kept.take()
+        } else {
+            None
+        }
     }
 
     /// Polls `polls` times, jumping over those on which nothing happens.
