@@ -64,7 +64,7 @@ pub enum Outcome {
 /// gives them back only when every task has ended: never by a timeout, and
 /// never by being dropped. A dropped one goes on in the engine's care.
 pub struct InFlight<E: Engine, K: Send + 'static> {
-    inner: Option<Inner<E, K>>,
+    inner: Option<Box<Inner<E, K>>>,
 }
 
 struct Inner<E: Engine, K> {
@@ -85,7 +85,7 @@ impl<E: Engine, K: Send + 'static> InFlight<E, K> {
     #[must_use]
     pub fn new(engine: Arc<E>, peer: E::Peer, batch: BoundBatch, kept: K) -> Self {
         Self {
-            inner: Some(Inner {
+            inner: Some(Box::new(Inner {
                 engine,
                 peer,
                 batch,
@@ -95,7 +95,7 @@ impl<E: Engine, K: Send + 'static> InFlight<E, K> {
                 pump: Pump::new(),
                 cancelled: false,
                 outcome: None,
-            }),
+            })),
         }
     }
 
@@ -149,7 +149,7 @@ impl<E: Engine, K: Send + 'static> InFlight<E, K> {
     /// It has not, as far as the last look knows; the batch comes back.
     pub fn end(mut self) -> Result<(Outcome, K), Self> {
         match self.inner.take() {
-            Some(inner) => match inner.outcome {
+            Some(mut inner) => match inner.outcome.take() {
                 Some(outcome) => Ok((outcome, inner.kept)),
                 None => Err(Self { inner: Some(inner) }),
             },
@@ -228,8 +228,8 @@ impl<E: Engine, K> Inner<E, K> {
             },
             Some(End::Stopped) => Outcome::Cancelled(moved),
             Some(End::Completed) | None => {
-                let visible = |visibility: &Box<dyn Visibility>| visibility.make_visible();
-                match self.visibility.iter().try_for_each(visible) {
+                let mut all = self.visibility.iter();
+                match all.try_for_each(|visibility| visibility.make_visible()) {
                     Ok(()) => Outcome::Completed(moved),
                     Err(error) => Outcome::Device { error, moved },
                 }

@@ -13,7 +13,9 @@
 //!    it for a whole batch.
 //!
 //! [`Loopback`] is an engine between endpoints of one process. It enforces what
-//! a network card enforces and injects faults by [`FaultPlan`].
+//! a network card enforces and injects faults by [`FaultPlan`]. [`mooncake`] is
+//! Mooncake's Transfer Engine, found at run time. [`InFlight`] owns what a
+//! transfer needs until it has ended.
 //!
 //! ```
 //! use mooncake_pd_layout::{AllocationId, Axis, FieldSpec, GroupSpec, LayoutBuilder};
@@ -82,6 +84,7 @@ mod flight;
 mod location;
 mod loopback;
 mod memory;
+pub mod mooncake;
 mod name;
 mod native;
 mod pump;

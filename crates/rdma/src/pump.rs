@@ -48,7 +48,6 @@ struct Flying<T> {
     descriptors: usize,
     bytes: u64,
     unfinished: usize,
-    known: bool,
 }
 
 /// Where a batch stands.
@@ -167,7 +166,6 @@ impl<T: Debug> Pump<T> {
             descriptors,
             bytes: submission.bytes(),
             unfinished: descriptors,
-            known: true,
         });
     }
 
@@ -206,25 +204,20 @@ impl<T: Debug> Pump<T> {
             return Stage::Ended;
         };
         let progress = ask(engine, &mut flying.ticket);
-        match engine.release(flying.ticket) {
-            Err(still) => {
-                let known = !progress.tasks().contains(&TaskStatus::Unknown);
-                self.flying = Some(Flying {
-                    ticket: still.ticket,
-                    unfinished: still.unfinished,
-                    known,
-                    ..flying
-                });
-                Stage::Running { known }
-            }
-            Ok(()) => {
-                self.landed(&progress, flying.descriptors, flying.bytes);
-                if self.end.is_some() {
-                    Stage::Ended
-                } else {
-                    Stage::Running { known: true }
-                }
-            }
+        if let Err(still) = engine.release(flying.ticket) {
+            let known = !progress.tasks().contains(&TaskStatus::Unknown);
+            self.flying = Some(Flying {
+                ticket: still.ticket,
+                unfinished: still.unfinished,
+                ..flying
+            });
+            return Stage::Running { known };
+        }
+        self.landed(&progress, flying.descriptors, flying.bytes);
+        if self.end.is_some() {
+            Stage::Ended
+        } else {
+            Stage::Running { known: true }
         }
     }
 

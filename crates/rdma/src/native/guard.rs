@@ -18,9 +18,6 @@ pub(crate) trait Port: Debug + Send + Sync + 'static {
     /// The engine's name.
     const NAME: &'static str;
 
-    /// Code of an empty range.
-    const EMPTY: EngineCode;
-
     /// Code of an overlap.
     const OVERLAP: EngineCode;
 
@@ -48,11 +45,6 @@ pub(crate) struct Guard<P: Port> {
 }
 
 impl<P: Port> Guard<P> {
-    /// Where the range starts.
-    pub(crate) const fn start(&self) -> Address {
-        self.start
-    }
-
     /// Unregisters the range if nobody else shares it; otherwise the last one
     /// to let go does.
     pub(crate) fn end(self: Arc<Self>) -> Result<(), UnregisterError> {
@@ -209,19 +201,19 @@ impl<P: Port> Registry<P> {
             let covers = |guard: &Arc<Guard<P>>| (guard.start.get()..guard.end).contains(&address);
             let side = Side::Local;
             let refused = |violation| SubmitError::Descriptor { index, violation };
-            let end = match held.last().filter(|guard| covers(guard)) {
-                Some(guard) => guard.end,
-                None => {
-                    let guard = guards
-                        .range(..=address)
-                        .next_back()
-                        .and_then(|(_, guard)| guard.upgrade())
-                        .filter(covers)
-                        .ok_or(refused(Violation::Unregistered { side, address }))?;
-                    let end = guard.end;
-                    held.push(guard);
-                    end
-                }
+            let last = held.last().filter(|guard| covers(guard));
+            let end = if let Some(guard) = last {
+                guard.end
+            } else {
+                let guard = guards
+                    .range(..=address)
+                    .next_back()
+                    .and_then(|(_, guard)| guard.upgrade())
+                    .filter(covers)
+                    .ok_or(refused(Violation::Unregistered { side, address }))?;
+                let end = guard.end;
+                held.push(guard);
+                end
             };
             if address.checked_add(len).is_none_or(|last| last > end) {
                 return Err(refused(Violation::CrossesRegion {
