@@ -1,6 +1,6 @@
 //! The real library over TCP on 127.0.0.1, where `MOONCAKE_TRANSFER_ENGINE_LIB`
 //! names one; no registry has it. Without it these tests say so and pass.
-#![expect(missing_docs, reason = "a test")]
+#![cfg(test)]
 #![expect(clippy::arithmetic_side_effects, reason = "an overflow fails the test")]
 
 use std::sync::Arc;
