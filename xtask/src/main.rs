@@ -1,6 +1,7 @@
 //! Set-up, tests and other chores of this repository: `cargo xtask help`.
 
 mod arrows;
+mod engines;
 mod fuzz;
 mod mutants;
 mod outside;
@@ -28,6 +29,8 @@ struct Args {
 enum Chore {
     /// Sets up what the tests need, then runs all of them
     Test(suite::Args),
+    /// Installs real engines of Mooncake for tests, and prints the variables that name them
+    Engines(engines::Args),
     /// Runs each fuzz target for a while (needs a nightly toolchain)
     Fuzz(fuzz::Args),
     /// Runs random schedules of the connector, each of which its seed replays
@@ -40,6 +43,7 @@ fn main() -> ExitCode {
     let chore = Args::parse().chore;
     let done = Repo::locate().and_then(|repo| match chore {
         Chore::Test(args) => suite::run(&repo, &args),
+        Chore::Engines(args) => engines::run(&repo, &args),
         Chore::Fuzz(args) => fuzz::run(&repo, &args),
         Chore::Simulate(args) => simulate::run(&repo, &args),
         Chore::Mutants(args) => mutants::run(&repo, &args),

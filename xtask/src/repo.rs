@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
@@ -54,6 +54,20 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
         bail!("{status} from {command:?}");
     }
     Ok(())
+}
+
+/// Runs a command without input, and gives what it printed; its errors are told only if it fails.
+pub(crate) fn captured(command: &mut Command) -> Result<String> {
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .with_context(|| format!("can't start {command:?}"))?;
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    if !output.status.success() {
+        let errors = String::from_utf8_lossy(&output.stderr);
+        bail!("{} from {command:?}\n{printed}{errors}", output.status);
+    }
+    Ok(printed)
 }
 
 /// Whether a command starts and succeeds; its output is discarded.

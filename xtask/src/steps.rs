@@ -10,6 +10,7 @@ use clap::ValueEnum;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Step {
     SetUp,
+    Engines,
     Fmt,
     Arrows,
     Deny,

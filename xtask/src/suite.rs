@@ -6,6 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
+use crate::engines::{self, Exports};
 use crate::repo::{self, Repo};
 use crate::steps::{Step, Steps};
 use crate::{arrows, outside, tool};
@@ -21,6 +22,11 @@ pub(crate) struct Args {
 pub(crate) fn run(repo: &Repo, args: &Args) -> Result<()> {
     let mut steps = Steps::choosing(&args.steps);
     steps.step(Step::SetUp, || set_up(repo))?;
+    let mut exports = engines::installed(repo)?;
+    steps.step(Step::Engines, || {
+        exports = engines::install(repo, false)?;
+        Ok(())
+    })?;
     steps.step(Step::Fmt, || fmt(repo))?;
     steps.step(Step::Arrows, || arrows::check(repo))?;
     steps.step(Step::Deny, || deny(repo))?;
@@ -36,8 +42,8 @@ pub(crate) fn run(repo: &Repo, args: &Args) -> Result<()> {
     steps.step(Step::FuzzBuild, || {
         outside::cargo(repo, outside::FUZZ, "check", &["--no-default-features"])
     })?;
-    steps.step(Step::Tests, || tests(repo))?;
-    steps.step(Step::Doctests, || doctests(repo))?;
+    steps.step(Step::Tests, || tests(repo, &exports))?;
+    steps.step(Step::Doctests, || doctests(repo, &exports))?;
     steps.step(Step::Snapshots, || snapshots(repo))?;
     steps.finish();
     Ok(())
@@ -81,13 +87,14 @@ fn doc(repo: &Repo) -> Result<()> {
     repo::run(doc.arg("--no-deps").env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-fn tests(repo: &Repo) -> Result<()> {
+fn tests(repo: &Repo, exports: &Exports) -> Result<()> {
     let nextest = repo::succeeds(&mut repo.cargo(["nextest", "--version"]));
     let mut tests = if nextest {
         repo.cargo(["nextest", "run"])
     } else {
         repo.cargo(["test", "--lib", "--bins", "--tests"])
     };
+    exports.apply(&mut tests);
     repo::run(strict_snapshots(tests.args([
         "--locked",
         "--workspace",
@@ -95,8 +102,9 @@ fn tests(repo: &Repo) -> Result<()> {
     ])))
 }
 
-fn doctests(repo: &Repo) -> Result<()> {
+fn doctests(repo: &Repo, exports: &Exports) -> Result<()> {
     let mut doctests = repo.cargo(["test", "--doc", "--locked", "--workspace"]);
+    exports.apply(&mut doctests);
     repo::run(strict_snapshots(doctests.arg("--all-features")))
 }
 
