@@ -13,6 +13,9 @@ mod bench;
 mod fault_tests;
 #[cfg(test)]
 #[expect(clippy::arithmetic_side_effects, reason = "an overflow fails the test")]
+mod poison_tests;
+#[cfg(test)]
+#[expect(clippy::arithmetic_side_effects, reason = "an overflow fails the test")]
 mod registration_tests;
 #[cfg(test)]
 mod rule_tests;
