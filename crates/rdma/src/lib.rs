@@ -14,7 +14,8 @@
 //!
 //! [`Loopback`] is an engine between endpoints of one process. It enforces what
 //! a network card enforces and injects faults by [`FaultPlan`]. [`mooncake`] is
-//! Mooncake's Transfer Engine, found at run time. [`InFlight`] owns what a
+//! Mooncake's Transfer Engine, found at run time. [`tokenspeed`] is the packaged
+//! engine that only writes. [`InFlight`] owns what a
 //! transfer needs until it has ended.
 //!
 //! ```
@@ -91,6 +92,7 @@ mod pump;
 mod region;
 mod registered;
 mod registration;
+pub mod tokenspeed;
 mod transfer;
 
 pub use access::{AccessError, Bytes};
