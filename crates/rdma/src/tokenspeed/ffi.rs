@@ -2,6 +2,7 @@
 #![allow(unsafe_code, reason = "calls a C library through function pointers")]
 
 #[cfg(test)]
+#[expect(clippy::arithmetic_side_effects, reason = "an overflow fails the test")]
 mod tests;
 
 use std::ffi::{CStr, CString, c_int, c_void};

@@ -3,30 +3,45 @@
 use std::sync::{Arc, OnceLock};
 
 use crate::engine::{Kept, Progress, TaskStatus};
-use crate::error::EngineCode;
+use crate::error::{EngineCode, TaskFailure};
 use crate::native::Flight;
+
+/// How a write ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum End {
+    /// All bytes are there.
+    Completed,
+    /// The library failed; what still runs is not known.
+    Refused(EngineCode),
+    /// Another write to the peer had failed before this one began.
+    NotBegun,
+}
 
 /// How a write ended, once it has: set once, by the thread that made it.
 #[derive(Debug, Default)]
 pub(super) struct Status {
-    end: OnceLock<Result<(), EngineCode>>,
+    end: OnceLock<End>,
 }
 
 impl Status {
-    pub(super) fn end(&self, end: Result<(), EngineCode>) {
+    pub(super) fn end(&self, end: End) {
         // Only the write's own thread comes here, once.
         let _ = self.end.set(end);
     }
 
     pub(super) fn refusal(&self) -> Option<EngineCode> {
-        self.end.get().and_then(|end| end.err())
+        match self.end.get() {
+            Some(End::Refused(code)) => Some(*code),
+            Some(End::Completed | End::NotBegun) | None => None,
+        }
     }
 
     fn task(&self) -> TaskStatus {
         match self.end.get() {
             None => TaskStatus::Running,
-            Some(Ok(())) => TaskStatus::Completed,
-            Some(Err(_)) => TaskStatus::Unknown,
+            Some(End::Completed) => TaskStatus::Completed,
+            Some(End::Refused(_)) => TaskStatus::Unknown,
+            Some(End::NotBegun) => TaskStatus::Failed(TaskFailure::PeerGone),
         }
     }
 }

@@ -4,17 +4,20 @@ use std::ffi::CString;
 use std::io;
 use std::mem;
 use std::num::NonZeroU8;
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use super::CALL;
 use super::ffi::{Handle, Spans};
-use super::flight::Status;
-use crate::error::{EngineCode, SubmitError};
+use super::flight::{End, Status};
+use crate::error::SubmitError;
 use crate::native::{Guard, Opened, Permit};
 
 /// Submissions that wait for a thread, 1..; over all peers.
 const QUEUE: u16 = 1_024;
+
+/// How long a dropped engine waits for its threads, 3 s.
+const GOODBYE: Duration = Duration::from_secs(3);
 
 /// A write to be made, with all that must outlive it.
 #[derive(Debug)]
@@ -26,38 +29,61 @@ pub(super) struct Job {
     status: Arc<Status>,
 }
 
-/// The threads' queue. They end when it is dropped and empty.
+/// The threads and their queue. They end when it is closed and empty.
 #[derive(Debug)]
 pub(super) struct Workers {
-    queue: SyncSender<Job>,
+    queue: Option<SyncSender<Job>>,
+    /// Disconnected when all threads have ended.
+    ended: Mutex<Receiver<()>>,
 }
 
 impl Workers {
     pub(super) fn start(handle: &Arc<Handle>, count: NonZeroU8) -> io::Result<Self> {
         let (queue, jobs) = sync_channel(QUEUE.into());
+        let (ending, ended) = channel();
         let jobs = Arc::new(Mutex::new(jobs));
         for _ in 0..count.get() {
-            let (handle, jobs) = (Arc::clone(handle), Arc::clone(&jobs));
+            let (handle, jobs, ending) = (Arc::clone(handle), Arc::clone(&jobs), ending.clone());
             std::thread::Builder::new()
                 .name("tokenspeed-write".to_owned())
-                .spawn(move || work(&handle, &jobs))?;
+                .spawn(move || {
+                    work(&handle, &jobs);
+                    // This may destroy the library's engine.
+                    drop(handle);
+                    drop(ending);
+                })?;
         }
-        Ok(Self { queue })
+        Ok(Self {
+            queue: Some(queue),
+            ended: Mutex::new(ended),
+        })
     }
 
     /// Gives a write to the next free thread.
     pub(super) fn give(&self, job: Job) -> Result<(), SubmitError> {
-        self.queue.try_send(job).map_err(|refused| match refused {
+        let queue = self.queue.as_ref().ok_or(SubmitError::Closed)?;
+        queue.try_send(job).map_err(|refused| match refused {
             TrySendError::Full(job) => SubmitError::QueueFull {
                 peer: job.peer.name().to_owned(),
                 outstanding: QUEUE.into(),
                 adding: 1,
                 limit: QUEUE.into(),
             },
-            TrySendError::Disconnected(_) => SubmitError::Refused {
-                code: EngineCode::new(CALL, -1),
-            },
+            TrySendError::Disconnected(_) => SubmitError::Closed,
         })
+    }
+}
+
+impl Drop for Workers {
+    /// Waits a moment, so that a process that ends afterwards does not end while
+    /// a thread destroys the library's engine; no longer, since a write may
+    /// never end.
+    fn drop(&mut self) {
+        drop(self.queue.take());
+        let ended = self.ended.get_mut();
+        let ended = ended.unwrap_or_else(PoisonError::into_inner);
+        // Nobody sends: it times out or is disconnected.
+        let _ = ended.recv_timeout(GOODBYE);
     }
 }
 
@@ -79,11 +105,19 @@ impl Job {
     }
 
     fn run(self, handle: &Arc<Handle>) {
-        let end = handle.write(self.peer.handle(), &self.spans, &self.holds);
+        let end = if self.peer.check().is_err() {
+            // The peer may have restarted, with other memory at these addresses.
+            End::NotBegun
+        } else {
+            match handle.write(self.peer.handle(), &self.spans, &self.holds) {
+                Ok(()) => End::Completed,
+                Err(code) => End::Refused(code),
+            }
+        };
         match end {
             // Before anybody hears of the end, so that who does can unregister.
-            Ok(()) => drop((self.holds, self.permit)),
-            Err(_) => {
+            End::Completed | End::NotBegun => drop((self.holds, self.permit)),
+            End::Refused(_) => {
                 self.peer.fail();
                 mem::forget((self.holds, self.permit, Arc::clone(handle)));
             }
