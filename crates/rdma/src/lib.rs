@@ -15,8 +15,8 @@
 //! [`Loopback`] is an engine between endpoints of one process. It enforces what
 //! a network card enforces and injects faults by [`FaultPlan`]. [`mooncake`] is
 //! Mooncake's Transfer Engine, found at run time. [`tokenspeed`] is the packaged
-//! engine that only writes. [`InFlight`] owns what a
-//! transfer needs until it has ended.
+//! engine that only writes. [`InFlight`] owns what a transfer needs until it has
+//! ended.
 //!
 //! ```
 //! use mooncake_pd_layout::{AllocationId, Axis, FieldSpec, GroupSpec, LayoutBuilder};

@@ -190,9 +190,6 @@ impl Engine for Tokenspeed {
     }
 
     fn drain(&self, ticket: &mut TokenspeedTicket, patience: Patience) -> Drained {
-        if ticket.refusal().is_some() {
-            return Drained::of(ticket.ticket.poll());
-        }
         ticket.ticket.drain(patience)
     }
 

@@ -17,6 +17,11 @@ pub(crate) trait Flight: Debug + Send {
 
     /// Keeps that as well until the submission has ended.
     fn keep(&mut self, kept: Kept);
+
+    /// Whether its end will never be known, so that waiting for it is vain.
+    fn is_lost(&self) -> bool {
+        false
+    }
 }
 
 /// A submission and its holder. Dropping it hands the submission to the
@@ -135,7 +140,8 @@ impl<F: Flight> Ticket<F> {
         loop {
             let progress = self.poll();
             let left = patience.get().saturating_sub(start.elapsed());
-            if progress.is_quiescent() || left.is_zero() {
+            let lost = self.flight.as_ref().is_some_and(Flight::is_lost);
+            if progress.is_quiescent() || lost || left.is_zero() {
                 return Drained::of(progress);
             }
             backoff.wait(left);

@@ -76,4 +76,8 @@ impl Flight for WriteFlight {
     fn keep(&mut self, kept: Kept) {
         self.kept.push(kept);
     }
+
+    fn is_lost(&self) -> bool {
+        self.status.refusal().is_some()
+    }
 }

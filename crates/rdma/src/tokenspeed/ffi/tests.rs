@@ -4,7 +4,7 @@ use std::any::Any;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mooncake_pd_layout::{AllocationId, ByteLen, ByteSpan, Offset};
 use mooncake_transfer_engine_sys::tokenspeed::{EngineHandle, Functions};
@@ -188,6 +188,26 @@ fn a_write_runs_until_the_library_returns_and_holds_its_registration() {
     bench.engine.release(ticket).unwrap();
     drop(bench.engine);
     assert_eq!(wait(|world| world.destroyed > 0).destroyed, 1);
+}
+
+#[test]
+fn a_drain_ends_with_the_write_that_fails_meanwhile() {
+    let bench = bench();
+    let batch = bench.batch(Operation::Write);
+    let submission = batch.submission(0).unwrap();
+    let mut ticket = bench.engine.submit(&bench.peer, submission).unwrap();
+    let start = Instant::now();
+    let drained = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            drop(wait(|world| world.writing == 1));
+            answer(-3);
+        });
+        bench
+            .engine
+            .drain(&mut ticket, Patience::new(Duration::from_hours(1)))
+    });
+    assert!(matches!(drained, Drained::Unknown(_)));
+    assert!(start.elapsed() < Duration::from_mins(1));
 }
 
 #[test]
