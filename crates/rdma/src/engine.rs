@@ -202,8 +202,9 @@ pub trait Engine: Send + Sync {
     /// with stock engines one bad address among them spoils the good ones.
     ///
     /// # Errors
-    /// It is not registered here, the engine refuses, or a transfer out of or
-    /// into it is in flight: then it is unregistered when that has ended.
+    /// It is not registered here, the engine refuses, or it holds the range for
+    /// a transfer of its own in flight: then the range is unregistered when that
+    /// has ended. [`Loopback`](crate::Loopback) holds none.
     fn unregister(&self, registration: Self::Registration) -> Result<(), UnregisterError>;
 
     /// Opens a peer as it is now, never from a cache: a cached peer that has

@@ -123,7 +123,9 @@ pub enum RegisterError {
         limit: u32,
     },
     /// Memory of a device, and an engine that does not reach devices.
-    #[error("engine `{engine}` can't reach memory at `{location}`; it needs a build with CUDA")]
+    #[error(
+        "engine `{engine}` can't reach memory at `{location}`; it needs a library built with CUDA, and a configuration that says so"
+    )]
     Unreachable {
         /// Where the memory is.
         location: Location,

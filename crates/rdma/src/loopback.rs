@@ -15,6 +15,8 @@ mod fault_tests;
 #[expect(clippy::arithmetic_side_effects, reason = "an overflow fails the test")]
 mod poison_tests;
 #[cfg(test)]
+mod race_tests;
+#[cfg(test)]
 #[expect(clippy::arithmetic_side_effects, reason = "an overflow fails the test")]
 mod registration_tests;
 #[cfg(test)]

@@ -207,8 +207,7 @@ impl Port for Handle {
     const OVERLAP: EngineCode = EngineCode::new(CALL, -7);
 
     fn reaches_devices(&self) -> bool {
-        // What it is not built for, the library itself refuses.
-        true
+        self.devices()
     }
 
     fn register(&self, memory: &NativeMemory, span: ByteSpan) -> Result<(), EngineCode> {

@@ -11,7 +11,9 @@ pub(crate) use opened::Opened;
 pub(crate) use orphans::{Flight, Orphans, Ticket};
 pub(crate) use window::{Permit, Window};
 
+use std::ffi::c_void;
 use std::fmt::Debug;
+use std::ptr;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
@@ -24,6 +26,13 @@ use crate::location::Location;
 use crate::memory::MemoryError;
 
 pub use ffi::Backing;
+
+/// The pointer that an address is, for a native engine to use.
+pub(crate) fn pointer(address: Address) -> Option<*mut c_void> {
+    usize::try_from(address.get())
+        .ok()
+        .map(ptr::with_exposed_provenance_mut)
+}
 
 /// Memory at its real address, on the host or on a device, for engines that
 /// hand addresses to a network card. Clones share it; it is given back when the

@@ -204,8 +204,15 @@ impl<T: Debug> Pump<T> {
             return Stage::Ended;
         };
         let progress = ask(engine, &mut flying.ticket);
+        let known = !progress.tasks().contains(&TaskStatus::Unknown);
+        // Only what this progress says counts: the tasks may end, and fail,
+        // between it and the release.
+        if !progress.is_quiescent() {
+            flying.unfinished = progress.unfinished();
+            self.flying = Some(flying);
+            return Stage::Running { known };
+        }
         if let Err(still) = engine.release(flying.ticket) {
-            let known = !progress.tasks().contains(&TaskStatus::Unknown);
             self.flying = Some(Flying {
                 ticket: still.ticket,
                 unfinished: still.unfinished,

@@ -43,8 +43,9 @@ const CALL: &str = "tokenspeed";
 /// A tokenspeed engine of this process. After a failure its memory stays in
 /// quarantine; see the [module](self).
 ///
-/// Dropping it runs what was submitted to its end, without waiting for it. The
-/// library's engine is destroyed when the last registration and write is gone.
+/// Dropping it runs what was submitted to its end, and waits at most 3 s for
+/// that. The library's engine is destroyed when the last registration and write
+/// is gone.
 #[derive(Debug)]
 pub struct Tokenspeed {
     name: String,

@@ -3,13 +3,14 @@
 #![cfg(test)]
 #![expect(clippy::arithmetic_side_effects, reason = "an overflow fails the test")]
 
+mod common;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use mooncake_pd_layout::{
-    AllocationId, Axis, ByteLen, ByteSpan, CacheLayout, FieldSpec, GroupSpec, LayoutBuilder, Offset,
-};
+use common::{bytes, layout, pattern};
+use mooncake_pd_layout::{AllocationId, ByteLen, ByteSpan, CacheLayout, Offset};
 use mooncake_pd_plan::{Options, Pairing, Plan, RawRequest, RawSlots, RawTables, Request};
 use mooncake_pd_rdma::mooncake::{Mooncake, MooncakeConfig, Transport};
 use mooncake_pd_rdma::{
@@ -32,21 +33,6 @@ fn library() -> Option<Library> {
 fn engine(library: &Library) -> Arc<Mooncake> {
     let config = MooncakeConfig::default().transport(Transport::Tcp);
     Arc::new(Mooncake::start(library, &config).unwrap())
-}
-
-/// `blocks` blocks of one token of `page` bytes, `stride` apart.
-fn layout(blocks: u32, page: u64, stride: u64) -> CacheLayout {
-    let kv = FieldSpec::new("kv", "uint8")
-        .at(0, 0)
-        .page_stride(stride)
-        .dim(Axis::Token, 1, page)
-        .dim(Axis::Content, page, 1);
-    LayoutBuilder::new()
-        .allocation(0, u64::from(blocks) * stride)
-        .pool(0, blocks, Some(0))
-        .group(GroupSpec::new(0, "full_attention", 1, 0).layer("layer.0", [kv]))
-        .build()
-        .unwrap()
 }
 
 /// Two engines, one allocation each.
@@ -109,10 +95,16 @@ impl Two {
     }
 
     fn batch(&self, count: u32) -> BoundBatch {
+        self.share(count, 0, 1)
+    }
+
+    /// Every copy `n` of the plan with `n % of == which`.
+    fn share(&self, count: u32, which: usize, of: usize) -> BoundBatch {
         let limits = self.prefill.capabilities().submission();
         let (local, remote) = (self.local.regions(), self.remote.regions());
         let plan = self.plan(count);
-        bind(plan.copies(), Operation::Write, local, remote, limits).unwrap()
+        let copies = plan.copies().skip(which).step_by(of);
+        bind(copies, Operation::Write, local, remote, limits).unwrap()
     }
 
     /// Checks every byte of the destination against blocks moved in reverse.
@@ -125,21 +117,6 @@ impl Two {
         }
         assert!(bytes(&self.destination) == expected);
     }
-}
-
-fn bytes(memory: &NativeMemory) -> Vec<u8> {
-    let mut bytes = vec![0; usize::try_from(memory.len().get()).unwrap()];
-    memory.copy_out(0, &mut bytes).unwrap();
-    bytes
-}
-
-fn pattern(len: usize) -> Vec<u8> {
-    let byte = |at: usize| {
-        let at = u32::try_from(at).unwrap();
-        let [_, _, _, top] = at.wrapping_mul(0x9E37_79B1).to_le_bytes();
-        top
-    };
-    (0..len).map(byte).collect()
 }
 
 #[test]
@@ -222,16 +199,17 @@ fn nobody_at_a_port_is_an_error_that_names_it() {
 fn four_submitters_while_ranges_come_and_go() {
     let Some(library) = library() else { return };
     let two = Two::new(&library, layout(257, 4_096, 4_096));
-    let batch = two.batch(256);
+    let shares: Vec<BoundBatch> = (0..4).map(|which| two.share(256, which, 4)).collect();
     let stop = AtomicBool::new(false);
     let start = Instant::now();
     let (prefill, decode) = (&*two.prefill, &*two.decode);
     std::thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| {
+        for batch in &shares {
+            let stop = &stop;
+            scope.spawn(move || {
                 let peer = prefill.open(decode.name()).unwrap();
                 while start.elapsed() < Duration::from_secs(5) {
-                    transfer(prefill, &peer, &batch, Patience::default(), |_| {}).unwrap();
+                    transfer(prefill, &peer, batch, Patience::default(), |_| {}).unwrap();
                 }
                 stop.store(true, Ordering::Relaxed);
             });

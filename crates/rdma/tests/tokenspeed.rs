@@ -4,9 +4,12 @@
 #![cfg(test)]
 #![expect(clippy::arithmetic_side_effects, reason = "an overflow fails the test")]
 
+mod common;
+
 use std::process::Command;
 
-use mooncake_pd_layout::{AllocationId, Axis, CacheLayout, FieldSpec, GroupSpec, LayoutBuilder};
+use common::{bytes, pattern};
+use mooncake_pd_layout::AllocationId;
 use mooncake_pd_plan::{Options, Pairing, RawRequest, RawSlots, RawTables, Request};
 use mooncake_pd_rdma::tokenspeed::{Tokenspeed, TokenspeedConfig};
 use mooncake_pd_rdma::{
@@ -19,41 +22,11 @@ const ID: AllocationId = AllocationId::new(0);
 const CANARY: u8 = 0xC5;
 const COUNT: u32 = 19;
 
-/// Blocks of one token of `page` bytes, `stride` apart, one more than are moved.
-fn layout(page: u64, stride: u64) -> CacheLayout {
-    let kv = FieldSpec::new("kv", "uint8")
-        .at(0, 0)
-        .page_stride(stride)
-        .dim(Axis::Token, 1, page)
-        .dim(Axis::Content, page, 1);
-    LayoutBuilder::new()
-        .allocation(0, u64::from(COUNT + 1) * stride)
-        .pool(0, COUNT + 1, Some(0))
-        .group(GroupSpec::new(0, "full_attention", 1, 0).layer("layer.0", [kv]))
-        .build()
-        .unwrap()
-}
-
-fn bytes(memory: &NativeMemory) -> Vec<u8> {
-    let mut bytes = vec![0; usize::try_from(memory.len().get()).unwrap()];
-    memory.copy_out(0, &mut bytes).unwrap();
-    bytes
-}
-
-fn pattern(len: usize) -> Vec<u8> {
-    let byte = |at: usize| {
-        let at = u32::try_from(at).unwrap();
-        let [_, _, _, top] = at.wrapping_mul(0x9E37_79B1).to_le_bytes();
-        top
-    };
-    (0..len).map(byte).collect()
-}
-
 /// Moves blocks `1..=COUNT` to the same blocks in reverse order and looks at
 /// every byte of the destination.
 fn moves(prefill: &Tokenspeed, decode: &Tokenspeed, page: u64) {
     let stride = page + 7;
-    let layout = layout(page, stride);
+    let layout = common::layout(COUNT + 1, page, stride);
     let memory = || {
         let mut all = NativeMemory::of_layout(&layout).unwrap();
         all.swap_remove(&ID).unwrap()

@@ -9,7 +9,7 @@ use quickcheck::quickcheck;
 
 use crate::engine::{Engine, Patience};
 use crate::flight::{InFlight, Outcome, Standing};
-use crate::loopback::bench::{Bench, len};
+use crate::loopback::bench::{Bench, CANARY, len, pattern};
 use crate::loopback::{DescriptorFault, FaultPlan};
 use crate::memory::HostBuffer;
 use crate::{Loopback, SubmissionLimits};
@@ -131,11 +131,14 @@ fn drive(
         };
         if let Standing::Ended(Outcome::Completed(moved)) = standing {
             assert_eq!(moved.descriptors(), 8);
-            let bytes = destination.read();
-            for (_, to, count) in copies {
-                let [to, count] = [to, count].map(|n| usize::try_from(*n).unwrap());
-                assert!(bytes[to..][..count].iter().any(|byte| *byte != 0xC5));
+            let mut expected = [CANARY; 4_096];
+            for (from, to, count) in copies {
+                let [from, to, count] = [from, to, count].map(|n| usize::try_from(*n).unwrap());
+                for (n, byte) in expected[to..][..count].iter_mut().enumerate() {
+                    *byte = pattern(from + n);
+                }
             }
+            assert!(**destination.read() == expected);
         }
     }
 }

@@ -23,6 +23,7 @@ pub enum Transport {
 pub struct MooncakeConfig {
     host: IpAddr,
     transport: Transport,
+    devices: bool,
     registration: RegistrationLimits,
     submission: SubmissionLimits,
 }
@@ -34,6 +35,7 @@ impl MooncakeConfig {
         Self {
             host,
             transport: Transport::default(),
+            devices: false,
             registration: RegistrationLimits::default(),
             submission: SubmissionLimits::default(),
         }
@@ -43,6 +45,15 @@ impl MooncakeConfig {
     #[must_use]
     pub fn transport(mut self, transport: Transport) -> Self {
         self.transport = transport;
+        self
+    }
+
+    /// The library is built with CUDA, and may be given memory of devices. One
+    /// that is not would take it for memory of the host, and crash on it; it
+    /// can't be asked.
+    #[must_use]
+    pub const fn with_devices(mut self) -> Self {
+        self.devices = true;
         self
     }
 
@@ -68,6 +79,12 @@ impl MooncakeConfig {
     #[must_use]
     pub const fn transport_kind(&self) -> &Transport {
         &self.transport
+    }
+
+    /// Whether it may be given memory of devices.
+    #[must_use]
+    pub const fn reaches_devices(&self) -> bool {
+        self.devices
     }
 
     /// What it registers.

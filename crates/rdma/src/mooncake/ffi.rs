@@ -22,7 +22,7 @@ use crate::batch::{Operation, Submission};
 use crate::engine::Memory;
 use crate::error::EngineCode;
 use crate::name::{PeerName, PeerNameError};
-use crate::native::NativeMemory;
+use crate::native::{NativeMemory, pointer};
 
 /// Bytes for `host:port` with its end, more than any address takes.
 const NAME_BYTES: usize = 512;
@@ -59,6 +59,7 @@ pub(crate) struct Handle {
     functions: Functions,
     engine: NonNull<c_void>,
     name: String,
+    devices: bool,
 }
 
 /// A peer's memory, valid with the engine that opened it.
@@ -102,6 +103,7 @@ impl Handle {
             functions,
             engine,
             name: String::new(),
+            devices: config.reaches_devices(),
         };
         match config.transport_kind() {
             Transport::Auto => {}
@@ -114,6 +116,10 @@ impl Handle {
 
     pub(super) fn name(&self) -> &str {
         &self.name
+    }
+
+    pub(super) const fn devices(&self) -> bool {
+        self.devices
     }
 
     fn install(&self, transport: &str) -> Result<(), StartError> {
@@ -285,11 +291,4 @@ fn done(code: c_int) -> Result<(), EngineCode> {
         return Ok(());
     }
     Err(EngineCode::new(CALL, code.into()))
-}
-
-/// The pointer that an address is, for the library to use.
-fn pointer(address: Address) -> Option<*mut c_void> {
-    usize::try_from(address.get())
-        .ok()
-        .map(ptr::with_exposed_provenance_mut)
 }

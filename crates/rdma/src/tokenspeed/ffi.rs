@@ -7,7 +7,7 @@ mod tests;
 
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::net::{IpAddr, SocketAddr};
-use std::ptr::{self, NonNull};
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 use mooncake_pd_layout::ByteSpan;
@@ -19,7 +19,7 @@ use crate::address::Address;
 use crate::batch::Descriptor;
 use crate::engine::Memory;
 use crate::error::EngineCode;
-use crate::native::{Guard, NativeMemory};
+use crate::native::{Guard, NativeMemory, pointer};
 
 /// Why there is no engine.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -221,11 +221,4 @@ fn done(code: c_int) -> Result<(), EngineCode> {
         return Ok(());
     }
     Err(EngineCode::new(CALL, code.into()))
-}
-
-/// The pointer that an address is, for the library to use.
-fn pointer(address: Address) -> Option<*mut c_void> {
-    usize::try_from(address.get())
-        .ok()
-        .map(ptr::with_exposed_provenance_mut)
 }

@@ -15,6 +15,8 @@ use mooncake_transfer_engine_sys::official::{
 };
 
 use super::Handle;
+use crate::access::AccessError;
+use crate::address::Address;
 use crate::batch::{BoundBatch, Operation};
 use crate::bind::{Part, bind_parts};
 use crate::engine::{Drained, Engine, Memory, Patience, TaskStatus};
@@ -22,8 +24,9 @@ use crate::error::{
     EngineCode, OpenError, RegisterError, SubmitError, TaskFailure, UnregisterError,
 };
 use crate::flight::{InFlight, Outcome, Standing};
+use crate::location::Location;
 use crate::mooncake::{Mooncake, MooncakeConfig, MooncakePeer, MooncakeRegistration};
-use crate::native::NativeMemory;
+use crate::native::{Backing, NativeMemory};
 use crate::region::{Region, RegionMap};
 
 /// What the library has and what it shall answer.
@@ -420,4 +423,35 @@ fn a_full_queue_waits_for_room_and_no_more_than_the_limit_is_outstanding() {
         bench.engine.release(ticket).unwrap();
     }
     assert!(matches!(flight.poll(), Standing::Running(_)));
+}
+
+/// Bytes of a device that nobody has.
+#[derive(Debug)]
+struct NoDevice;
+
+impl Backing for NoDevice {
+    fn copy_in(&self, _: u64, _: &[u8]) -> Result<(), AccessError> {
+        Ok(())
+    }
+    fn copy_out(&self, _: u64, _: &mut [u8]) -> Result<(), AccessError> {
+        Ok(())
+    }
+}
+
+#[test]
+fn memory_of_a_device_is_refused_unless_the_library_is_said_to_reach_it() {
+    let bench = bench();
+    let base = Address::new(1 << 40).unwrap();
+    let len = ByteLen::new(64).unwrap();
+    let location = Location::Cuda(1);
+    // SAFETY: the library behind this engine touches no memory, and nothing else does.
+    let memory = unsafe { NativeMemory::from_backing(base, len, location, Box::new(NoDevice)) };
+    let memory = memory.unwrap();
+    let error = bench.engine.register(&memory, span(0, 64)).unwrap_err();
+    let engine = "mooncake";
+    assert_eq!(error, RegisterError::Unreachable { location, engine });
+    let config = MooncakeConfig::default().with_devices();
+    let handle = Handle::start(FUNCTIONS, &config).unwrap();
+    let engine = Mooncake::with_handle(handle, &config);
+    assert!(engine.register(&memory, span(0, 64)).is_ok());
 }
