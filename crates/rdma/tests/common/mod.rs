@@ -1,7 +1,40 @@
-//! Layouts and memory for tests over real engines.
+//! Layouts, memory and checks for tests over every engine.
+#![allow(dead_code, reason = "each target uses its own part")]
 
-use mooncake_pd_layout::{Axis, CacheLayout, FieldSpec, GroupSpec, LayoutBuilder};
-use mooncake_pd_rdma::{Bytes, Memory, NativeMemory};
+pub(crate) mod checks;
+pub(crate) mod fixtures;
+pub(crate) mod pair;
+
+use std::fmt::Debug;
+
+use mooncake_pd_layout::{Axis, ByteLen, CacheLayout, FieldSpec, GroupSpec, LayoutBuilder};
+use mooncake_pd_rdma::mooncake::Mooncake;
+use mooncake_pd_rdma::tokenspeed::Tokenspeed;
+use mooncake_pd_rdma::{Bytes, Engine, HostBuffer, Loopback, NativeMemory};
+
+/// An engine that the same checks run over.
+pub(crate) trait Subject: Engine<Memory: Bytes + Sync, Registration: Sync> + Debug {
+    /// Zeroed memory.
+    fn zeroed(len: ByteLen) -> Self::Memory;
+}
+
+impl Subject for Loopback {
+    fn zeroed(len: ByteLen) -> HostBuffer {
+        HostBuffer::zeroed(len).unwrap()
+    }
+}
+
+impl Subject for Mooncake {
+    fn zeroed(len: ByteLen) -> NativeMemory {
+        NativeMemory::zeroed(len).unwrap()
+    }
+}
+
+impl Subject for Tokenspeed {
+    fn zeroed(len: ByteLen) -> NativeMemory {
+        NativeMemory::zeroed(len).unwrap()
+    }
+}
 
 /// `blocks` blocks of one token of `page` bytes, `stride` apart.
 pub(crate) fn layout(blocks: u32, page: u64, stride: u64) -> CacheLayout {
@@ -19,7 +52,7 @@ pub(crate) fn layout(blocks: u32, page: u64, stride: u64) -> CacheLayout {
 }
 
 /// All bytes of some memory.
-pub(crate) fn bytes(memory: &NativeMemory) -> Vec<u8> {
+pub(crate) fn bytes(memory: &impl Bytes) -> Vec<u8> {
     let mut bytes = vec![0; usize::try_from(memory.len().get()).unwrap()];
     memory.copy_out(0, &mut bytes).unwrap();
     bytes

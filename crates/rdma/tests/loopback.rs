@@ -1,0 +1,36 @@
+//! The engine inside this process, by the checks that real ones pass.
+#![cfg(test)]
+#![expect(clippy::arithmetic_side_effects, reason = "an overflow fails the test")]
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{checks, fixtures};
+use mooncake_pd_rdma::{Fabric, Loopback};
+
+fn engines() -> (Arc<Loopback>, Arc<Loopback>) {
+    let fabric = Fabric::new();
+    let attach = |name| Arc::new(fabric.attach(name).unwrap());
+    (attach("prefill"), attach("decode"))
+}
+
+#[test]
+fn c63_sizes_are_byte_exact() {
+    checks::sizes_are_byte_exact(&engines());
+}
+
+#[test]
+fn four_submitters_while_ranges_come_and_go() {
+    checks::submitters_while_ranges_come_and_go(&engines());
+}
+
+#[test]
+fn every_layout_registers_without_overlap() {
+    fixtures::every_layout_registers_without_overlap(&*engines().0);
+}
+
+#[test]
+fn a_batch_that_fails_in_the_middle_spoils_nothing() {
+    fixtures::a_batch_that_fails_in_the_middle_spoils_nothing(&engines());
+}
