@@ -4,6 +4,7 @@ mod copy;
 mod fabric;
 mod faults;
 mod flight;
+mod overflow;
 mod resolve;
 mod table;
 
@@ -11,6 +12,8 @@ mod table;
 mod bench;
 #[cfg(test)]
 mod fault_tests;
+#[cfg(test)]
+mod overflow_tests;
 #[cfg(test)]
 #[expect(clippy::arithmetic_side_effects, reason = "an overflow fails the test")]
 mod poison_tests;
@@ -199,8 +202,14 @@ impl Loopback {
         }
         let flight = {
             let mut injector = lock(&self.injector);
-            let tasks = pieces.into_iter().map(|piece| (piece, injector.next()));
-            Arc::new(Flight::new(Arc::clone(&peer.endpoint), tasks))
+            let spill = injector.spill(&peer.endpoint, outstanding, adding);
+            let tasks = (0..).zip(pieces);
+            let tasks = tasks.map(|(index, piece)| (piece, injector.next(spill, index)));
+            let flight = Arc::new(Flight::new(Arc::clone(&peer.endpoint), tasks));
+            if let Some(spill) = spill {
+                injector.submitted(&peer.endpoint, spill, &flight);
+            }
+            flight
         };
         flights.push(Arc::clone(&flight));
         Ok(LoopbackTicket { flight })

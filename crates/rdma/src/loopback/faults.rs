@@ -1,6 +1,11 @@
 //! Faults, by the number of the descriptor or registration they hit.
 
 use std::ops::Range;
+use std::sync::Arc;
+
+use crate::loopback::fabric::Endpoint;
+use crate::loopback::flight::Flight;
+use crate::loopback::overflow::{Overflow, Spill, Stalled};
 
 /// What happens to one descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +38,7 @@ pub enum DescriptorFault {
 pub struct FaultPlan {
     descriptors: Vec<(Range<u64>, DescriptorFault)>,
     registrations: Vec<u64>,
+    overflow: Option<Overflow>,
 }
 
 impl FaultPlan {
@@ -63,6 +69,22 @@ impl FaultPlan {
         self.registrations.push(n);
         self
     }
+
+    /// Gives the queue to each peer room for `capacity` descriptors in flight,
+    /// whatever the engine's limits say. Descriptors past it fail and nothing of
+    /// them lands; the peer's queue is stuck then. What is submitted to it
+    /// afterwards [times out](DescriptorFault::TimesOut) and completes on the
+    /// `completes_at`-th poll (1..) of its submission, or never. When the first
+    /// of these submissions has ended, the queue works again.
+    #[must_use]
+    pub fn overflow(mut self, capacity: u32, completes_at: Option<u64>) -> Self {
+        let capacity = u64::from(capacity);
+        self.overflow = Some(Overflow {
+            capacity,
+            completes_at,
+        });
+        self
+    }
 }
 
 /// A plan and how far it has come.
@@ -71,6 +93,7 @@ pub(super) struct Injector {
     plan: FaultPlan,
     next_descriptor: u64,
     next_registration: u64,
+    stalled: Stalled,
 }
 
 impl Injector {
@@ -81,15 +104,33 @@ impl Injector {
         }
     }
 
-    /// The fault of the next descriptor.
-    pub(super) fn next(&mut self) -> Option<DescriptorFault> {
+    /// What becomes of `adding` descriptors to a peer that has `outstanding` in
+    /// flight, where its queue is one that overflows.
+    pub(super) fn spill(
+        &mut self,
+        peer: &Arc<Endpoint>,
+        outstanding: u64,
+        adding: u64,
+    ) -> Option<Spill> {
+        let overflow = self.plan.overflow?;
+        Some(self.stalled.spill(overflow, peer, outstanding, adding))
+    }
+
+    /// A submission was made of what `spill` says.
+    pub(super) fn submitted(&mut self, peer: &Arc<Endpoint>, spill: Spill, flight: &Arc<Flight>) {
+        self.stalled.holds_up(peer, spill, flight);
+    }
+
+    /// The fault of the next descriptor, the `index`-th of its submission.
+    pub(super) fn next(&mut self, spill: Option<Spill>, index: u64) -> Option<DescriptorFault> {
         let n = self.next_descriptor;
         self.next_descriptor = n.saturating_add(1);
-        self.plan
-            .descriptors
-            .iter()
-            .find(|(range, _)| range.contains(&n))
-            .map(|(_, fault)| *fault)
+        let planned = || {
+            let mut planned = self.plan.descriptors.iter();
+            let (_, fault) = planned.find(|(range, _)| range.contains(&n))?;
+            Some(*fault)
+        };
+        spill.and_then(|spill| spill.fault(index)).or_else(planned)
     }
 
     /// Whether the next registration is refused.
