@@ -380,6 +380,15 @@ pub enum TaskFailure {
     /// The peer went away before it was done: the peer's fault.
     #[error("the peer is gone")]
     PeerGone,
+    /// The peer refused a descriptor of the submission, and with it that one
+    /// and all behind it: the caller's fault, or the peer has unregistered.
+    #[error("the peer refused descriptor {index} of the submission: {violation}")]
+    Denied {
+        /// Which descriptor of the submission.
+        index: usize,
+        /// What is wrong with it.
+        violation: Violation,
+    },
 }
 
 impl TaskFailure {
@@ -389,6 +398,7 @@ impl TaskFailure {
         match self {
             Self::Engine { .. } => Fault::Engine,
             Self::PeerGone => Fault::Peer,
+            Self::Denied { .. } => Fault::Caller,
         }
     }
 }

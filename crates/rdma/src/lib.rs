@@ -15,8 +15,9 @@
 //! [`Loopback`] is an engine between endpoints of one process. It enforces what
 //! a network card enforces and injects faults by [`FaultPlan`]. [`mooncake`] is
 //! Mooncake's Transfer Engine, found at run time. [`tokenspeed`] is the packaged
-//! engine that only writes. [`InFlight`] owns what a transfer needs until it has
-//! ended.
+//! engine that only writes. [`tcp`] is an engine of its own between processes, the
+//! default where there is no Mooncake. [`InFlight`] owns what a transfer needs
+//! until it has ended.
 //!
 //! ```
 //! use mooncake_pd_layout::{AllocationId, Axis, FieldSpec, GroupSpec, LayoutBuilder};
@@ -92,6 +93,7 @@ mod pump;
 mod region;
 mod registered;
 mod registration;
+pub mod tcp;
 pub mod tokenspeed;
 mod transfer;
 

@@ -203,6 +203,8 @@ impl Engine for Mooncake {
 }
 
 impl Port for Handle {
+    type Memory = NativeMemory;
+
     const NAME: &'static str = "mooncake";
     const OVERLAP: EngineCode = EngineCode::new(CALL, -7);
 

@@ -1,4 +1,4 @@
-//! Memory and bookkeeping of engines that are not ours.
+//! Memory of engines that are not ours, and bookkeeping that engines share.
 
 mod ffi;
 mod guard;
@@ -67,11 +67,6 @@ impl NativeMemory {
             .iter()
             .map(|allocation| Ok((allocation.id(), Self::zeroed(allocation.len())?)))
             .collect()
-    }
-
-    /// Keeps the memory for as long as the process lives.
-    pub(crate) fn leak(&self) {
-        std::mem::forget(self.clone());
     }
 }
 

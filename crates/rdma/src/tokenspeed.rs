@@ -212,6 +212,8 @@ impl Engine for Tokenspeed {
 }
 
 impl Port for Handle {
+    type Memory = NativeMemory;
+
     const NAME: &'static str = "tokenspeed";
     const OVERLAP: EngineCode = EngineCode::new(CALL, -7);
 

@@ -1,4 +1,4 @@
-//! Ranges registered with a native engine.
+//! Ranges registered with an engine.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -6,15 +6,17 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use mooncake_pd_layout::ByteSpan;
 
-use super::NativeMemory;
 use crate::address::Address;
 use crate::batch::Descriptor;
 use crate::capabilities::RegistrationLimits;
 use crate::engine::Memory;
 use crate::error::{EngineCode, RegisterError, Side, SubmitError, UnregisterError, Violation};
 
-/// A native engine's registration calls.
+/// An engine's registration calls.
 pub(crate) trait Port: Debug + Send + Sync + 'static {
+    /// Memory it registers; clones share it.
+    type Memory: Memory + Clone + Debug + Send + Sync + 'static;
+
     /// The engine's name.
     const NAME: &'static str;
 
@@ -26,7 +28,7 @@ pub(crate) trait Port: Debug + Send + Sync + 'static {
 
     /// Registers the bytes of some memory, which the guard keeps until they are
     /// unregistered.
-    fn register(&self, memory: &NativeMemory, span: ByteSpan) -> Result<(), EngineCode>;
+    fn register(&self, memory: &Self::Memory, span: ByteSpan) -> Result<(), EngineCode>;
 
     /// Unregisters the range that starts there.
     fn unregister(&self, start: Address) -> Result<(), EngineCode>;
@@ -38,7 +40,7 @@ pub(crate) trait Port: Debug + Send + Sync + 'static {
 pub(crate) struct Guard<P: Port> {
     start: Address,
     end: u64,
-    memory: NativeMemory,
+    memory: P::Memory,
     table: Arc<Table>,
     port: Arc<P>,
     done: bool,
@@ -67,7 +69,7 @@ impl<P: Port> Guard<P> {
             Ok(()) => self.table.remove(self.start),
             // The engine may still hand it to its card: the bytes stay, and so
             // does the entry, so that nothing is registered over them.
-            Err(_) => self.memory.leak(),
+            Err(_) => std::mem::forget(self.memory.clone()),
         }
         ended
     }
@@ -115,7 +117,7 @@ impl<P: Port> Registry<P> {
     /// Registers the bytes `span` of some memory.
     pub(crate) fn register(
         &self,
-        memory: &NativeMemory,
+        memory: &P::Memory,
         span: ByteSpan,
     ) -> Result<Arc<Guard<P>>, RegisterError> {
         let outside = RegisterError::OutsideMemory {
