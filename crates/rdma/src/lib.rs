@@ -17,7 +17,8 @@
 //! Mooncake's Transfer Engine, found at run time. [`tokenspeed`] is the packaged
 //! engine that only writes. [`tcp`] is an engine of its own between processes, the
 //! default where there is no Mooncake. [`InFlight`] owns what a transfer needs
-//! until it has ended.
+//! until it has ended. With the feature `cuda`, the module `cuda` has memory of
+//! devices and what transfers of it wait for.
 //!
 //! ```
 //! use mooncake_pd_layout::{AllocationId, Axis, FieldSpec, GroupSpec, LayoutBuilder};
@@ -79,6 +80,8 @@ mod address;
 mod batch;
 mod bind;
 mod capabilities;
+#[cfg(feature = "cuda")]
+pub mod cuda;
 mod engine;
 mod error;
 mod fence;
@@ -89,6 +92,7 @@ mod memory;
 pub mod mooncake;
 mod name;
 mod native;
+mod on_thread;
 mod pump;
 mod region;
 mod registered;
@@ -120,6 +124,7 @@ pub use loopback::{
 pub use memory::{HostBuffer, HostMemory, MemoryError};
 pub use name::{PeerName, PeerNameError};
 pub use native::{Backing, NativeMemory};
+pub use on_thread::OnThread;
 pub use region::{Region, RegionMap, RegionMapError};
 pub use registered::{Registered, RegistrationError, ReleaseError};
 pub use registration::{PlannedRegion, RegistrationPlan, RegistrationPlanError};

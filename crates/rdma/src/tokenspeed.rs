@@ -98,8 +98,7 @@ impl Tokenspeed {
         let handle = Arc::new(Handle::start(functions, config)?);
         let submission = config.submission_limits();
         let registration = config.registration_limits();
-        let workers = Workers::start(&handle, config.worker_count())
-            .map_err(|error| StartError::Threads { kind: error.kind() })?;
+        let workers = Workers::start(&handle, config.worker_count(), config.first_on_thread())?;
         Ok(Self {
             name: handle.name().to_owned(),
             capabilities: Capabilities::writes(Handle::NAME, registration, submission),

@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::num::NonZeroU8;
 
 use crate::capabilities::{RegistrationLimits, SubmissionLimits};
+use crate::on_thread::OnThread;
 
 /// How an engine is started: where it listens, how it moves bytes, its limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +14,7 @@ pub struct TokenspeedConfig {
     protocol: String,
     device: String,
     workers: NonZeroU8,
+    on_thread: Option<OnThread>,
     registration: RegistrationLimits,
     submission: SubmissionLimits,
 }
@@ -29,6 +31,7 @@ impl TokenspeedConfig {
             protocol: "rdma".to_owned(),
             device: String::new(),
             workers: NonZeroU8::MIN.saturating_add(3),
+            on_thread: None,
             registration: RegistrationLimits::default(),
             submission: SubmissionLimits::default(),
         }
@@ -62,6 +65,14 @@ impl TokenspeedConfig {
         self
     }
 
+    /// Every thread that writes does this first. For memory of a device: make
+    /// its context current, as `cuda::Device::on_thread` does.
+    #[must_use]
+    pub fn on_thread(mut self, first: OnThread) -> Self {
+        self.on_thread = Some(first);
+        self
+    }
+
     /// Within those limits.
     #[must_use]
     pub const fn limits(
@@ -92,6 +103,10 @@ impl TokenspeedConfig {
 
     pub(super) const fn worker_count(&self) -> NonZeroU8 {
         self.workers
+    }
+
+    pub(super) const fn first_on_thread(&self) -> Option<&OnThread> {
+        self.on_thread.as_ref()
     }
 
     pub(super) const fn registration_limits(&self) -> RegistrationLimits {

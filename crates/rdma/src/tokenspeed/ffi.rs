@@ -59,6 +59,14 @@ pub enum StartError {
         /// What the system said.
         kind: std::io::ErrorKind,
     },
+    /// What a thread had to do first failed.
+    #[error(
+        "a thread that waits for writes failed at its start ({code}); it was told what to do first by `on_thread`"
+    )]
+    OnThread {
+        /// What it said.
+        code: EngineCode,
+    },
 }
 
 /// An engine of the library, destroyed when nothing holds it any more.

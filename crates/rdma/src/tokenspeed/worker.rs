@@ -1,20 +1,23 @@
 //! Threads that wait for writes.
 
 use std::ffi::CString;
-use std::io;
 use std::mem;
 use std::num::NonZeroU8;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::ffi::{Handle, Spans};
+use super::ffi::{Handle, Spans, StartError};
 use super::flight::{End, Status};
-use crate::error::SubmitError;
+use crate::error::{EngineCode, SubmitError};
 use crate::native::{Guard, Opened, Permit};
+use crate::on_thread::OnThread;
 
 /// Submissions that wait for a thread, 1..; over all peers.
 const QUEUE: u16 = 1_024;
+
+/// What a thread says that panicked before it was ready.
+const PANICKED: EngineCode = EngineCode::new("panic", 1);
 
 /// How long a dropped engine waits for its threads, 3 s.
 const GOODBYE: Duration = Duration::from_secs(3);
@@ -38,25 +41,48 @@ pub(super) struct Workers {
 }
 
 impl Workers {
-    pub(super) fn start(handle: &Arc<Handle>, count: NonZeroU8) -> io::Result<Self> {
+    /// Returns when every thread has done what it has to do first.
+    pub(super) fn start(
+        handle: &Arc<Handle>,
+        count: NonZeroU8,
+        first: Option<&OnThread>,
+    ) -> Result<Self, StartError> {
         let (queue, jobs) = sync_channel(QUEUE.into());
         let (ending, ended) = channel();
+        let (starting, started) = channel();
         let jobs = Arc::new(Mutex::new(jobs));
-        for _ in 0..count.get() {
-            let (handle, jobs, ending) = (Arc::clone(handle), Arc::clone(&jobs), ending.clone());
-            std::thread::Builder::new()
-                .name("tokenspeed-write".to_owned())
-                .spawn(move || {
-                    work(&handle, &jobs);
-                    // This may destroy the library's engine.
-                    drop(handle);
-                    drop(ending);
-                })?;
-        }
-        Ok(Self {
+        // Dropped after an error, it ends the threads that there are.
+        let workers = Self {
             queue: Some(queue),
             ended: Mutex::new(ended),
-        })
+        };
+        for _ in 0..count.get() {
+            let (handle, jobs, ending) = (Arc::clone(handle), Arc::clone(&jobs), ending.clone());
+            let (first, starting) = (first.cloned(), starting.clone());
+            let thread = std::thread::Builder::new().name("tokenspeed-write".to_owned());
+            let spawned = thread.spawn(move || {
+                let ready = first.as_ref().map_or(Ok(()), OnThread::run);
+                // Nobody listens when another thread has failed already.
+                let _ = starting.send(ready);
+                drop(starting);
+                if ready.is_ok() {
+                    work(&handle, &jobs);
+                }
+                // This may destroy the library's engine.
+                drop(handle);
+                drop(ending);
+            });
+            spawned.map_err(|error| StartError::Threads { kind: error.kind() })?;
+        }
+        drop((starting, ending));
+        for _ in 0..count.get() {
+            match started.recv() {
+                Ok(ready) => ready.map_err(|code| StartError::OnThread { code })?,
+                // It panicked.
+                Err(_) => return Err(StartError::OnThread { code: PANICKED }),
+            }
+        }
+        Ok(workers)
     }
 
     /// Gives a write to the next free thread.

@@ -12,8 +12,9 @@ use mooncake_transfer_engine_sys::tokenspeed::{EngineHandle, Functions};
 use crate::batch::{BoundBatch, Operation};
 use crate::bind::{Part, bind_parts};
 use crate::engine::{Drained, Engine, Memory, Patience, TaskStatus};
-use crate::error::{SubmitError, TaskFailure, UnregisterError};
+use crate::error::{EngineCode, SubmitError, TaskFailure, UnregisterError};
 use crate::native::NativeMemory;
+use crate::on_thread::OnThread;
 use crate::region::{Region, RegionMap};
 use crate::tokenspeed::{
     StartError, Tokenspeed, TokenspeedConfig, TokenspeedPeer, TokenspeedRegistration,
@@ -273,5 +274,40 @@ fn an_engine_without_a_port_is_destroyed_and_one_that_is_null_is_not() {
             "{error}"
         );
         assert_eq!(world().destroyed, destroyed);
+    }
+}
+
+#[test]
+fn every_thread_does_first_what_it_was_told() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    *world() = NEW;
+    let threads = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&threads);
+    let config = TokenspeedConfig::default().on_thread(OnThread::new(move || {
+        seen.lock().unwrap().push(std::thread::current().id());
+        Ok(())
+    }));
+    let engine = Tokenspeed::with_functions(FUNCTIONS, &config).unwrap();
+    let mut threads = threads.lock().unwrap().clone();
+    threads.sort_unstable_by_key(|id| format!("{id:?}"));
+    threads.dedup();
+    assert_eq!(threads.len(), 4);
+    assert!(!threads.contains(&std::thread::current().id()));
+    drop(engine);
+    assert_eq!(wait(|world| world.destroyed > 0).destroyed, 1);
+}
+
+#[test]
+fn an_engine_whose_threads_can_not_begin_is_an_error_and_destroyed() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let refused = EngineCode::new("cuda", 100);
+    let fails = OnThread::new(move || Err(refused));
+    let panics = OnThread::new(|| panic!("on purpose"));
+    for (first, code) in [(fails, refused), (panics, EngineCode::new("panic", 1))] {
+        *world() = NEW;
+        let config = TokenspeedConfig::default().on_thread(first);
+        let error = Tokenspeed::with_functions(FUNCTIONS, &config).unwrap_err();
+        assert_eq!(error, StartError::OnThread { code });
+        assert_eq!(wait(|world| world.destroyed > 0).destroyed, 1);
     }
 }
