@@ -25,7 +25,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("xtask", &[]),
     ("nostd-check", &[LAYOUT, PLAN, CONNECTOR]),
     ("integrator-check", &[LAYOUT, PLAN]),
-    ("mooncake-pd-fuzz", &[LAYOUT, PLAN, CONNECTOR]),
+    ("mooncake-pd-fuzz", &[LAYOUT, PLAN, CONNECTOR, RDMA]),
 ];
 
 /// Packages that never hold unsafe code and never link std.

@@ -8,7 +8,9 @@ use crate::repo::{Repo, run as run_command, succeeds};
 use crate::{outside, tool};
 
 /// The targets of `fuzz/`.
-const TARGETS: &[&str] = &["layout", "plan", "check", "schedule", "events", "wire"];
+const TARGETS: &[&str] = &[
+    "layout", "plan", "check", "schedule", "events", "wire", "transfer",
+];
 
 /// Arguments of `cargo xtask fuzz`.
 #[derive(clap::Args)]
@@ -38,7 +40,7 @@ pub(crate) fn run(repo: &Repo, args: &Args) -> Result<()> {
         fs::create_dir_all(&found).with_context(|| format!("can't make {}", found.display()))?;
         let mut fuzz = repo.command("rustup", ["run", "nightly"]);
         fuzz.arg(&program)
-            // No crate here has unsafe code for a sanitizer to look at.
+            // No unsafe code runs here for a sanitizer to look at.
             .args(["fuzz", "run", "--sanitizer", "none", target])
             .arg(&found)
             .arg(repo.path("fuzz/corpus").join(target))

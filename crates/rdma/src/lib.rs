@@ -98,6 +98,8 @@ mod region;
 mod registered;
 mod registration;
 pub mod tcp;
+#[cfg(feature = "testing")]
+pub mod testing;
 pub mod tokenspeed;
 mod transfer;
 

@@ -15,9 +15,6 @@ mod fault_tests;
 #[cfg(test)]
 mod overflow_tests;
 #[cfg(test)]
-#[expect(clippy::arithmetic_side_effects, reason = "an overflow fails the test")]
-mod poison_tests;
-#[cfg(test)]
 mod race_tests;
 #[cfg(test)]
 #[expect(clippy::arithmetic_side_effects, reason = "an overflow fails the test")]

@@ -122,6 +122,24 @@ fn c41_a_timeout_is_unknown_and_the_rest_still_lands() {
 }
 
 #[test]
+fn memory_released_at_a_deadline_is_written_afterwards() {
+    // What the rule is for: an owner that takes a deadline for the end.
+    let bench = Bench::new(4_096);
+    let plan = FaultPlan::new().descriptor(
+        0,
+        DescriptorFault::TimesOut {
+            completes_at: Some(9),
+        },
+    );
+    bench.prefill.inject(plan);
+    let mut ticket = bench.submit(&[(0, 0, 500)]).unwrap();
+    let _ = bench.prefill.drain(&mut ticket, patience(3));
+    bench.destination.write().fill(0xDD);
+    bench.prefill.advance(1_000);
+    assert!(bench.destination.read().iter().any(|byte| *byte != 0xDD));
+}
+
+#[test]
 fn what_never_ends_stays_unknown_and_keeps_its_place_in_the_queue() {
     let bench = Bench::new(1_024);
     let fault = DescriptorFault::TimesOut { completes_at: None };
