@@ -24,7 +24,7 @@ impl DeviceAllocation {
         self.base
     }
 
-    /// Its length, as it was asked for.
+    /// Its length, which is at least what was asked for.
     #[must_use]
     pub const fn len(&self) -> ByteLen {
         self.len
