@@ -51,6 +51,9 @@ impl MooncakeConfig {
     /// The library is built with CUDA, and may be given memory of devices. One
     /// that is not would take it for memory of the host, and crash on it; it
     /// can't be asked.
+    ///
+    /// It is called in the threads that call this engine, and in no others of
+    /// ours; there the device's context has to be current (`cuda::Device::bind`).
     #[must_use]
     pub const fn with_devices(mut self) -> Self {
         self.devices = true;

@@ -64,6 +64,10 @@ static int inside(uint64_t at, size_t len) {
     return b && b->device == stack[depth - 1] && at + len <= (uint64_t)(uintptr_t)b->base + b->len;
 }
 
+int cuGetErrorName(int code, const char **name) {
+    *name = code == 2 ? "CUDA_ERROR_OUT_OF_MEMORY" : code == 34 ? "CUDA_ERROR_STUB_LIBRARY" : 0;
+    return *name ? OK : INVALID_VALUE;
+}
 int cuInit(unsigned flags) { ENTER(); return flags ? INVALID_VALUE : OK; }
 int cuDriverGetVersion(int *version) { ENTER(); *version = 13020; return OK; }
 int cuDeviceGetCount(int *n) { ENTER(); *n = count; return OK; }

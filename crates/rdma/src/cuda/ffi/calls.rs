@@ -1,6 +1,12 @@
 //! The driver's functions that we call.
+//!
+//! Not by cudarc's own callers: they panic where a function is missing, and
+//! their result is an enumeration, which can't hold a number that a newer
+//! driver has and the bindings don't know.
 
-use std::ffi::{c_char, c_int, c_uchar, c_uint, c_void};
+use std::ffi::{CStr, c_char, c_int, c_uchar, c_uint, c_void};
+use std::fmt;
+use std::ptr;
 
 use cudarc::driver::sys::{
     self, CUcontext, CUdevice, CUdevice_attribute, CUdeviceptr, CUevent,
@@ -13,10 +19,11 @@ use crate::cuda::error::NAMESPACE;
 use crate::error::EngineCode;
 
 /// A function of the driver that did not succeed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub(in crate::cuda) struct Failure {
+    library: Library,
     call: &'static str,
-    result: CUresult,
+    code: c_uint,
 }
 
 impl Failure {
@@ -25,27 +32,81 @@ impl Failure {
     }
 
     /// The driver's number.
-    #[expect(clippy::as_conversions, reason = "a C enumeration's number")]
-    pub(in crate::cuda) const fn code(self) -> EngineCode {
-        EngineCode::new(NAMESPACE, self.result as i64)
+    pub(in crate::cuda) fn code(self) -> EngineCode {
+        EngineCode::new(NAMESPACE, self.code.into())
     }
 
     /// The driver's name for the number, such as `CUDA_ERROR_OUT_OF_MEMORY`.
     pub(in crate::cuda) fn name(self) -> String {
-        format!("{:?}", self.result)
+        let mut name = ptr::null();
+        let ask = self.library.functions().cuGetErrorName;
+        // SAFETY: `name` takes a pointer; any number may be asked for.
+        let code = unsafe { ask(self.code, &raw mut name) };
+        if code != 0 || name.is_null() {
+            return "an error without a name".to_owned();
+        }
+        // SAFETY: the driver's names have an end and are never freed.
+        let name = unsafe { CStr::from_ptr(name) };
+        name.to_string_lossy().into_owned()
     }
 
-    pub(in crate::cuda) fn is(self, result: CUresult) -> bool {
-        self.result == result
+    #[expect(clippy::as_conversions, reason = "a C enumeration's number")]
+    pub(in crate::cuda) const fn is(self, result: CUresult) -> bool {
+        self.code == result as c_uint
     }
 }
 
-/// Makes each function a method of [`Library`], which exists only where
-/// [`SYMBOLS`] were all found: cudarc panics when it calls one that is missing.
-macro_rules! calls {
+impl fmt::Debug for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.call, self.code)
+    }
+}
+
+/// Makes the table of functions and a method of [`Library`] for each.
+macro_rules! functions {
     ($($name:ident($($argument:ident: $type:ty),*);)*) => {
-        /// The names of all functions that we call.
-        pub(super) const SYMBOLS: &[&str] = &[$(stringify!($name)),*];
+        // The arguments are those of the bindings.
+        $(const _: unsafe fn($($type),*) -> CUresult = sys::$name;)*
+
+        /// The functions, all of which were found.
+        #[expect(non_snake_case, reason = "the driver's names")]
+        pub(super) struct Functions {
+            cuGetErrorName: unsafe extern "C" fn(c_uint, *mut *const c_char) -> c_uint,
+            $($name: unsafe extern "C" fn($($type),*) -> c_uint,)*
+        }
+
+        impl Functions {
+            /// Finds them, or says which are missing.
+            #[expect(non_snake_case, reason = "the driver's names")]
+            pub(super) fn find(library: &libloading::Library) -> Result<Self, Vec<&'static str>> {
+                type Name = unsafe extern "C" fn(c_uint, *mut *const c_char) -> c_uint;
+                let mut missing = Vec::new();
+                // SAFETY: the function's type in `cuda.h`, with the number for
+                // its enumeration.
+                let cuGetErrorName = unsafe { library.get::<Option<Name>>("cuGetErrorName") };
+                let cuGetErrorName = cuGetErrorName.ok().and_then(|found| *found);
+                if cuGetErrorName.is_none() {
+                    missing.push("cuGetErrorName");
+                }
+                $(
+                    // SAFETY: the function's type in the bindings, which were
+                    // made from `cuda.h`, with the number for its enumeration.
+                    let $name = unsafe {
+                        library.get::<Option<unsafe extern "C" fn($($type),*) -> c_uint>>(
+                            stringify!($name),
+                        )
+                    };
+                    let $name = $name.ok().and_then(|found| *found);
+                    if $name.is_none() {
+                        missing.push(stringify!($name));
+                    }
+                )*
+                let (Some(cuGetErrorName), $(Some($name),)*) = (cuGetErrorName, $($name,)*) else {
+                    return Err(missing);
+                };
+                Ok(Self { cuGetErrorName, $($name,)* })
+            }
+        }
 
         #[expect(non_snake_case, reason = "the driver's names")]
         impl Library {
@@ -53,19 +114,20 @@ macro_rules! calls {
                 /// # Safety
                 /// What the driver's documentation asks for.
                 pub(super) unsafe fn $name(self, $($argument: $type),*) -> Result<(), Failure> {
-                    // SAFETY: the caller's promise; the function was found.
-                    let result = unsafe { sys::$name($($argument),*) };
-                    match result {
-                        CUresult::CUDA_SUCCESS => Ok(()),
-                        result => Err(Failure { call: stringify!($name), result }),
+                    let call = self.functions().$name;
+                    // SAFETY: the caller's promise.
+                    let code = unsafe { call($($argument),*) };
+                    if code == 0 {
+                        return Ok(());
                     }
+                    Err(Failure { library: self, call: stringify!($name), code })
                 }
             )*
         }
     };
 }
 
-calls! {
+functions! {
     cuInit(flags: c_uint);
     cuDriverGetVersion(version: *mut c_int);
     cuDeviceGetCount(count: *mut c_int);

@@ -1,5 +1,6 @@
 //! Contexts of devices.
 
+use std::fmt;
 use std::marker::PhantomData;
 use std::ptr;
 
@@ -11,11 +12,18 @@ use super::{Failure, Library, stream};
 use crate::cuda::handle::StreamHandle;
 
 /// A device's primary context, retained until this is dropped.
-#[derive(Debug)]
 pub(in crate::cuda) struct Context {
     library: Library,
     device: CUdevice,
     raw: CUcontext,
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context")
+            .field("device", &self.device)
+            .finish_non_exhaustive()
+    }
 }
 
 // SAFETY: the driver takes a context from any thread.

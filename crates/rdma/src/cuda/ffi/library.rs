@@ -3,34 +3,47 @@
 use std::error::Error;
 use std::ffi::{CStr, c_char, c_int};
 use std::mem;
+use std::sync::OnceLock;
 
 use cudarc::driver::sys::{CUdevice, CUdevice_attribute};
 
 use super::Failure;
-use super::calls::SYMBOLS;
+use super::calls::Functions;
 use crate::cuda::error::CudaError;
 
 /// What cudarc calls the library, without what systems put before and after.
 const STEMS: [&str; 2] = ["cuda", "nvcuda"];
 
-/// The driver's library, loaded for the rest of the process, with every
-/// function that we call. Proof of that, no more.
-#[derive(Clone, Copy, Debug)]
+/// The driver's functions, in a library that is loaded for the rest of the
+/// process.
+#[derive(Clone, Copy)]
 pub(in crate::cuda) struct Library {
-    _found: (),
+    functions: &'static Functions,
 }
 
 impl Library {
-    /// Loads the library that cudarc will take: the first of its names that
-    /// loads.
+    /// Loads the first of cudarc's names for the library that loads, once.
     pub(in crate::cuda) fn load() -> Result<Self, CudaError> {
+        static FOUND: OnceLock<Functions> = OnceLock::new();
+        if let Some(functions) = FOUND.get() {
+            return Ok(Self { functions });
+        }
         let mut tried = Vec::new();
         let names = STEMS.into_iter().flat_map(cudarc::get_lib_name_candidates);
         for name in names {
             // SAFETY: the library's initialisers run; it is the one of that name
-            // that the user's system has, and cudarc would load it as well.
+            // that the user's system has for programs that use CUDA.
             match unsafe { libloading::Library::new(&name) } {
-                Ok(library) => return Self::check(name, library),
+                Ok(library) => {
+                    let functions = Functions::find(&library).map_err(|symbols| {
+                        let library = name;
+                        CudaError::MissingSymbols { library, symbols }
+                    })?;
+                    // The functions stay where they are.
+                    mem::forget(library);
+                    let functions = FOUND.get_or_init(|| functions);
+                    return Ok(Self { functions });
+                }
                 Err(error) => tried.push(text(&error)),
             }
         }
@@ -38,24 +51,8 @@ impl Library {
         Err(CudaError::NoLibrary { tried })
     }
 
-    fn check(name: String, library: libloading::Library) -> Result<Self, CudaError> {
-        let has = |symbol: &str| {
-            // SAFETY: only whether it is there is asked, nothing is called.
-            let found = unsafe { library.get::<Option<unsafe extern "C" fn()>>(symbol) };
-            found.is_ok_and(|function| function.is_some())
-        };
-        let symbols: Vec<&'static str> = SYMBOLS
-            .iter()
-            .copied()
-            .filter(|symbol| !has(symbol))
-            .collect();
-        if !symbols.is_empty() {
-            let library = name;
-            return Err(CudaError::MissingSymbols { library, symbols });
-        }
-        // Nothing unloads it, so cudarc gets this one under the same name.
-        mem::forget(library);
-        Ok(Self { _found: () })
+    pub(super) const fn functions(self) -> &'static Functions {
+        self.functions
     }
 
     /// Starts the driver; again and again does no harm.
