@@ -1,4 +1,5 @@
-//! Bytes over a loopback engine against plain copies of the same bytes.
+//! Bytes over the engines that need no library, against plain copies of the
+//! same bytes.
 //!
 //! `cargo bench -p mooncake-pd-rdma --bench loopback`
 
@@ -14,6 +15,7 @@ use mooncake_pd_layout::{
     AllocationId, Axis, ByteLen, CacheLayout, FieldSpec, GroupSpec, LayoutBuilder,
 };
 use mooncake_pd_plan::{Options, Pairing, RawRequest, RawSlots, RawTables, Request};
+use mooncake_pd_rdma::tcp::{TcpConfig, TcpLoopback};
 use mooncake_pd_rdma::{
     Engine, Fabric, HostBuffer, HostMemory, Operation, Patience, Registered, RegistrationLimits,
     RegistrationPlan, SubmissionLimits, bind, transfer,
@@ -101,6 +103,17 @@ fn run(criterion: &mut Criterion, page: u64) {
         });
     });
     group.bench_function("loopback", |bencher| {
+        bencher.iter(|| transfer(&prefill, &peer, &batch, Patience::default(), |_| {}).unwrap());
+    });
+    let most = SubmissionLimits::new(1 << 14, one).unwrap();
+    let config = TcpConfig::default().limits(RegistrationLimits::default(), most);
+    let start = || TcpLoopback::start(&config).unwrap();
+    let (prefill, decode) = (start(), start());
+    let _local = Registered::new(&prefill, &regions, |id| source.buffer(id)).unwrap();
+    let _remote = Registered::new(&decode, &regions, |id| destination.buffer(id)).unwrap();
+    let peer = prefill.open(decode.name()).unwrap();
+    let batch = bind(plan.copies(), Operation::Write, local, remote, most).unwrap();
+    group.bench_function("tcp", |bencher| {
         bencher.iter(|| transfer(&prefill, &peer, &batch, Patience::default(), |_| {}).unwrap());
     });
     group.finish();

@@ -9,6 +9,7 @@ use std::fmt::Debug;
 
 use mooncake_pd_layout::{Axis, ByteLen, CacheLayout, FieldSpec, GroupSpec, LayoutBuilder};
 use mooncake_pd_rdma::mooncake::Mooncake;
+use mooncake_pd_rdma::tcp::TcpLoopback;
 use mooncake_pd_rdma::tokenspeed::Tokenspeed;
 use mooncake_pd_rdma::{Bytes, Engine, HostBuffer, Loopback, NativeMemory};
 
@@ -19,6 +20,12 @@ pub(crate) trait Subject: Engine<Memory: Bytes + Sync, Registration: Sync> + Deb
 }
 
 impl Subject for Loopback {
+    fn zeroed(len: ByteLen) -> HostBuffer {
+        HostBuffer::zeroed(len).unwrap()
+    }
+}
+
+impl Subject for TcpLoopback {
     fn zeroed(len: ByteLen) -> HostBuffer {
         HostBuffer::zeroed(len).unwrap()
     }
