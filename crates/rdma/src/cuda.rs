@@ -1,11 +1,11 @@
 //! Memory, fences and visibility of CUDA devices, over NVIDIA's driver. Only
 //! with the feature `cuda`.
 //!
-//! The driver is looked for when [`Driver::find`] is called, by the names that
-//! the crate `cudarc` has for it and with the types of its bindings; nothing of
-//! CUDA is needed to build, and a program built with this starts on machines
-//! without it. Every function that this module calls is looked up there, so
-//! none is missed later.
+//! The driver is looked for when [`Driver::find`] is called, as `libcuda.so.1`
+//! and by the other names that the crate `cudarc` has for it, and called with
+//! the types of its bindings; nothing of CUDA is needed to build, and a program
+//! built with this starts on machines without it. Every function that this
+//! module calls is looked up there, so none is missed later.
 //!
 //! Calls make the device's primary context current for their own time, in
 //! whichever thread they run, and leave the thread as it was.

@@ -41,7 +41,7 @@ fn an_empty_library_is_refused_with_every_missing_function() {
         let CudaError::MissingSymbols { library, symbols } = &error else {
             panic!("{error:?}")
         };
-        assert_eq!(library, "libcuda.so");
+        assert_eq!(library, "libcuda.so.1");
         assert!(symbols.len() > 20, "{symbols:?}");
         for symbol in symbols {
             assert!(error.to_string().contains(symbol), "{error}");
@@ -55,7 +55,7 @@ fn an_empty_library_is_refused_with_every_missing_function() {
 fn an_old_library_is_refused_with_the_one_function_that_it_lacks() {
     with(Found::Old, || {
         let symbols = vec!["cuFlushGPUDirectRDMAWrites"];
-        let library = "libcuda.so".to_owned();
+        let library = "libcuda.so.1".to_owned();
         assert_eq!(
             Driver::find().unwrap_err(),
             CudaError::MissingSymbols { library, symbols }
@@ -101,6 +101,13 @@ fn a_driver_that_does_not_start_or_has_no_device_is_an_error_with_its_code() {
         fake.set("fake_devices", 0);
         assert_eq!(Driver::find().unwrap_err(), none);
         fake.set("fake_devices", 2);
+        assert_eq!(Driver::find().unwrap().devices(), 2);
+    });
+}
+
+#[test]
+fn a_driver_under_another_name_is_found_behind_a_stand_in() {
+    with(Found::Behind, || {
         assert_eq!(Driver::find().unwrap().devices(), 2);
     });
 }

@@ -23,6 +23,8 @@ pub(crate) enum Found {
     Old,
     /// A library without functions.
     Empty,
+    /// The same, and the stand-in under another name.
+    Behind,
     /// Files that are no libraries.
     Broken,
 }
@@ -38,10 +40,13 @@ pub(crate) fn with<F: FnOnce()>(found: Found, body: F) {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("fake-cuda-{test}"));
     let _absent = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).unwrap();
-    // The first and the last of the names that are tried.
-    for name in ["libcuda.so", "libcuda.so.1"] {
-        make(&folder.join(name), found);
-    }
+    // A machine may have a driver under either name.
+    make(&folder.join("libcuda.so.1"), found);
+    let other = match found {
+        Found::Behind => Found::Whole,
+        found => found,
+    };
+    make(&folder.join("libcuda.so"), other);
     let mut child = Command::new(env::current_exe().unwrap());
     child.args([test, "--exact", "--nocapture"]);
     child.env(AGAIN, "1").env("LD_LIBRARY_PATH", &folder);
@@ -69,7 +74,7 @@ fn make(library: &Path, found: Found) {
     match found {
         Found::Whole => cc.arg(source),
         Found::Old => cc.arg(source).arg("-DOLD"),
-        Found::Empty | Found::Broken => cc.args(["-x", "c", "/dev/null"]),
+        Found::Empty | Found::Behind | Found::Broken => cc.args(["-x", "c", "/dev/null"]),
     };
     let output = cc.output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -83,7 +88,7 @@ impl Fake {
     /// The one that the driver's calls reach.
     pub(crate) fn get() -> Self {
         // SAFETY: it has no initialisers.
-        Self(unsafe { Library::new("libcuda.so") }.unwrap())
+        Self(unsafe { Library::new("libcuda.so.1") }.unwrap())
     }
 
     /// From now on that function returns that.

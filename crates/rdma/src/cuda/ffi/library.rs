@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::ffi::{CStr, c_char, c_int};
+use std::iter;
 use std::mem;
 use std::sync::OnceLock;
 
@@ -10,6 +11,10 @@ use cudarc::driver::sys::{CUdevice, CUdevice_attribute};
 use super::Failure;
 use super::calls::Functions;
 use crate::cuda::error::CudaError;
+
+/// The driver's own name. Before cudarc's names, of which the first is also
+/// that of the toolkit's stub.
+const OWN: &str = "libcuda.so.1";
 
 /// What cudarc calls the library, without what systems put before and after.
 const STEMS: [&str; 2] = ["cuda", "nvcuda"];
@@ -22,33 +27,40 @@ pub(in crate::cuda) struct Library {
 }
 
 impl Library {
-    /// Loads the first of cudarc's names for the library that loads, once.
+    /// Loads the first library that has every function, once.
     pub(in crate::cuda) fn load() -> Result<Self, CudaError> {
         static FOUND: OnceLock<Functions> = OnceLock::new();
         if let Some(functions) = FOUND.get() {
             return Ok(Self { functions });
         }
-        let mut tried = Vec::new();
+        let (mut tried, mut incomplete) = (Vec::new(), None);
         let names = STEMS.into_iter().flat_map(cudarc::get_lib_name_candidates);
-        for name in names {
+        let others = names.filter(|name| name != OWN);
+        for name in iter::once(OWN.to_owned()).chain(others) {
             // SAFETY: the library's initialisers run; it is the one of that name
             // that the user's system has for programs that use CUDA.
-            match unsafe { libloading::Library::new(&name) } {
-                Ok(library) => {
-                    let functions = Functions::find(&library).map_err(|symbols| {
-                        let library = name;
-                        CudaError::MissingSymbols { library, symbols }
-                    })?;
+            let library = match unsafe { libloading::Library::new(&name) } {
+                Ok(library) => library,
+                Err(error) => {
+                    tried.push(text(&error));
+                    continue;
+                }
+            };
+            match Functions::find(&library) {
+                Ok(functions) => {
                     // The functions stay where they are.
                     mem::forget(library);
                     let functions = FOUND.get_or_init(|| functions);
                     return Ok(Self { functions });
                 }
-                Err(error) => tried.push(text(&error)),
+                Err(symbols) => {
+                    let library = name;
+                    incomplete.get_or_insert(CudaError::MissingSymbols { library, symbols });
+                }
             }
         }
         tried.retain(|text| !text.contains("No such file"));
-        Err(CudaError::NoLibrary { tried })
+        Err(incomplete.unwrap_or(CudaError::NoLibrary { tried }))
     }
 
     pub(super) const fn functions(self) -> &'static Functions {
