@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::str::FromStr;
 
@@ -8,6 +9,7 @@ use mooncake_pd_layout::{BYTE_LIMIT, ByteLen, import};
 use mooncake_pd_plan::Contract;
 use thiserror::Error;
 
+use crate::remote::{EngineKind, MemoryKind};
 use crate::request::RequestName;
 
 /// Plans, runs and verifies KV cache transfers between prefill and decode
@@ -24,7 +26,7 @@ use crate::request::RequestName;
 /// 1  verification failed: bytes are not what they must be
 ///
 /// 2  usage: a wrong command line, a file that can't be read, a result that
-///    can't be written, too little memory
+///    can't be written, too little memory, an engine that is not there
 ///
 /// 3  invalid layout or request, or every request of a batch refused
 ///
@@ -45,7 +47,7 @@ pub struct Cli {
 /// The commands.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
-    /// Moves a request's blocks in memory and verifies every byte of both sides.
+    /// Moves a request's blocks and verifies every byte of both sides.
     Transfer(TransferArgs),
     /// Describes a layout.
     Inspect(InspectArgs),
@@ -53,6 +55,9 @@ pub enum Command {
     Plan(PlanArgs),
     /// Lists the differences of two layouts.
     Diff(DiffArgs),
+    /// The other side of a transfer; `transfer` starts it.
+    #[command(hide = true)]
+    Target,
 }
 
 /// How a pair of layouts is used.
@@ -82,6 +87,57 @@ pub struct TransferArgs {
     /// Sizes and contract.
     #[command(flatten)]
     pub pair: PairArgs,
+    /// What moves the bytes.
+    #[command(flatten)]
+    pub engine: EngineArgs,
+}
+
+/// What moves the bytes of a `transfer`.
+#[derive(Clone, Debug, Default, Args)]
+pub struct EngineArgs {
+    /// What moves the bytes: in this process, or between two processes with
+    /// our own engine over TCP, with Mooncake's C API or with the package
+    /// `tokenspeed_mooncake`.
+    #[arg(long, value_enum, default_value_t)]
+    pub engine: EngineArg,
+    /// Where both sides' memory is: `host`, `cuda` or `cuda:N`.
+    #[arg(long, value_name = "MEMORY", default_value = "host")]
+    pub memory: MemoryKind,
+    /// Moves everything N times; the shortest time is reported.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub repeat: u32,
+    /// Program that is the target of an engine between processes, instead of
+    /// this command; given again, an argument of it. It speaks the protocol of
+    /// docs/channel.md.
+    #[arg(long, value_name = "PROGRAM|ARG", allow_hyphen_values = true)]
+    pub target: Vec<OsString>,
+}
+
+/// What moves the bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum EngineArg {
+    /// Our own, within this process.
+    #[default]
+    InProcess,
+    /// Our own, between two processes over TCP.
+    Loopback,
+    /// Mooncake's, through its official C API.
+    Mooncake,
+    /// That of the package `tokenspeed_mooncake`.
+    Tokenspeed,
+}
+
+impl EngineArg {
+    /// The engine between two processes, if it is one.
+    #[must_use]
+    pub const fn between_processes(self) -> Option<EngineKind> {
+        match self {
+            Self::InProcess => None,
+            Self::Loopback => Some(EngineKind::Loopback),
+            Self::Mooncake => Some(EngineKind::Mooncake),
+            Self::Tokenspeed => Some(EngineKind::Tokenspeed),
+        }
+    }
 }
 
 /// Arguments of `plan`.

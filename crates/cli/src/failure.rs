@@ -7,6 +7,7 @@ use mooncake_pd_rdma::MemoryError;
 use thiserror::Error;
 
 use crate::engine_failure::EngineFailure;
+use crate::remote::RemoteError;
 use crate::request::RequestFileError;
 use crate::verify::WalkError;
 
@@ -18,7 +19,8 @@ pub enum Exit {
     /// Bytes are not what they must be after a transfer.
     Unverified,
     /// The command line can't be used, a file named there can't be read, the
-    /// result can't be written, or there is too little memory.
+    /// result can't be written, there is too little memory, or the engine or
+    /// memory asked for can't be had.
     Usage,
     /// A layout is invalid, or every request is.
     Invalid,
@@ -94,6 +96,12 @@ pub enum Failure {
         /// Its pools.
         pools: usize,
     },
+    /// An option of engines between two processes without one.
+    #[error("{option} needs --engine loopback, mooncake or tokenspeed")]
+    NeedsEngine {
+        /// The option.
+        option: &'static str,
+    },
     /// The machine has no room for both sides.
     #[error(
         "both sides need {needed} bytes and {available} are available; --blocks makes them smaller"
@@ -154,6 +162,9 @@ pub enum Failure {
     /// The engine did not do what it was asked for.
     #[error(transparent)]
     Engine(#[from] EngineFailure),
+    /// Two processes did not do a transfer.
+    #[error(transparent)]
+    Remote(#[from] Box<RemoteError>),
     /// A result can't be written as JSON.
     #[error("the result can't be written: {0}")]
     Json(#[from] serde_json::Error),
@@ -167,6 +178,7 @@ impl Failure {
             Self::Read { .. }
             | Self::TwoInputs
             | Self::SeveralPools { .. }
+            | Self::NeedsEngine { .. }
             | Self::Memory { .. }
             | Self::HostMemory(_) => Exit::Usage,
             Self::TooLong { .. }
@@ -177,6 +189,7 @@ impl Failure {
             | Self::Request(_)
             | Self::Walk { .. } => Exit::Invalid,
             Self::Pairing(_) => Exit::Incompatible,
+            Self::Remote(error) => error.exit(),
             // The walker refutes what the plan does.
             Self::Demand(_) => Exit::Unverified,
             Self::Check(_) | Self::Engine(_) | Self::Json(_) => Exit::Internal,

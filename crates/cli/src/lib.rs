@@ -15,6 +15,7 @@ mod meter;
 pub mod number;
 pub mod output;
 pub mod pair;
+pub mod remote;
 pub mod request;
 pub mod room;
 pub mod sides;

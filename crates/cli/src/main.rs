@@ -6,7 +6,9 @@ use std::process::ExitCode;
 use clap::Parser;
 use mooncake_pd::args::{Cli, Command};
 use mooncake_pd::commands::{diff, inspect, plan, transfer};
-use mooncake_pd::failure::Exit;
+use mooncake_pd::failure::{Exit, Failure};
+use mooncake_pd::output::Output;
+use mooncake_pd::remote::target;
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
@@ -21,6 +23,9 @@ fn main() -> ExitCode {
         Command::Inspect(args) => inspect(args, cli.json),
         Command::Plan(args) => plan(args, cli.json),
         Command::Diff(args) => diff(args, cli.json),
+        Command::Target => target()
+            .map(|()| Output::text(String::new(), Exit::Ok))
+            .map_err(Failure::from),
     };
     let output = result.unwrap_or_else(|failure| failure.output(cli.json));
     ended(output.print(), output.exit.code())

@@ -70,18 +70,23 @@ struct Failed<'a> {
     exit: u8,
 }
 
+/// An error's message, and those of the errors behind it.
+pub(crate) fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut behind = error.source();
+    while let Some(error) = behind {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        behind = error.source();
+    }
+    text
+}
+
 impl Failure {
     /// The message, and those of the errors behind it.
     #[must_use]
     pub fn message(&self) -> String {
-        let mut text = self.to_string();
-        let mut behind = self.source();
-        while let Some(error) = behind {
-            text.push_str(": ");
-            text.push_str(&error.to_string());
-            behind = error.source();
-        }
-        text
+        chain(self)
     }
 
     /// What is printed instead of a result: the message on the standard

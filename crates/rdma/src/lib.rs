@@ -124,6 +124,8 @@ pub use loopback::{
     LoopbackTicket,
 };
 pub use memory::{HostBuffer, HostMemory, MemoryError};
+/// Why a library is not loaded.
+pub use mooncake_transfer_engine_sys::LoadError;
 pub use name::{PeerName, PeerNameError};
 pub use native::{Backing, NativeMemory};
 pub use on_thread::OnThread;

@@ -21,7 +21,6 @@ mod flight;
 use std::sync::Arc;
 
 use mooncake_pd_layout::ByteSpan;
-use mooncake_transfer_engine_sys::official::Library;
 
 use crate::batch::Submission;
 use crate::capabilities::Capabilities;
@@ -32,6 +31,7 @@ use crate::native::{Guard, NativeMemory, Opened, Orphans, Port, Registry, Ticket
 
 pub use config::{MooncakeConfig, Transport};
 pub use ffi::StartError;
+pub use mooncake_transfer_engine_sys::official::Library;
 
 use ffi::Handle;
 use flight::BatchFlight;

@@ -20,7 +20,7 @@ use std::ffi::CString;
 use std::sync::Arc;
 
 use mooncake_pd_layout::ByteSpan;
-use mooncake_transfer_engine_sys::tokenspeed::{Functions, Library};
+use mooncake_transfer_engine_sys::tokenspeed::Functions;
 
 use crate::address::Address;
 use crate::batch::{Operation, Submission};
@@ -32,6 +32,7 @@ use crate::native::{Guard, NativeMemory, Opened, Orphans, Port, Registry, Ticket
 
 pub use config::TokenspeedConfig;
 pub use ffi::StartError;
+pub use mooncake_transfer_engine_sys::tokenspeed::Library;
 
 use ffi::{Handle, Spans};
 use flight::{Status, WriteFlight};

@@ -5,13 +5,14 @@ use std::time::{Duration, Instant};
 use mooncake_pd_plan::{Contract, Copy, Pairing};
 
 use super::transfer_report::{Report, Reports};
-use crate::args::TransferArgs;
+use crate::args::{EngineArgs, TransferArgs};
 use crate::batch::{Batch, Planned, Refusal};
 use crate::bundled;
 use crate::failure::{Exit, Failure};
 use crate::meter::Meter;
 use crate::output::Output;
 use crate::pair::Pair;
+use crate::remote::{Kinds, MemoryKind, RemoteSides};
 use crate::sides::{Sides, work};
 use crate::verify::{self, Demand};
 use crate::walk::lists;
@@ -34,6 +35,7 @@ pub fn transfer(args: &TransferArgs, json: bool) -> Result<Output, Failure> {
         }
         _ => bundled::pairs(&args.pair)?,
     };
+    let mut remote = remote(&args.engine)?;
     let mut reports = Reports::default();
     for (name, pair) in &pairs {
         let pairing = Pairing::new(pair.source.layout(), pair.destination.layout())?;
@@ -41,7 +43,11 @@ pub fn transfer(args: &TransferArgs, json: bool) -> Result<Output, Failure> {
         let start = Instant::now();
         let planned = batch.plan()?;
         let took = start.elapsed();
-        reports.push(verified(name, pair, &planned, took, planned.plan.copies())?);
+        let repeats = args.engine.repeat;
+        reports.push(match &mut remote {
+            None => verified(name, pair, &planned, took, planned.plan.copies())?,
+            Some(sides) => verified_between(sides, repeats, name, pair, &planned, took)?,
+        });
     }
     let mut output = if json {
         Output::json("mooncake-pd-transfer/1", &reports, reports.exit())?
@@ -92,6 +98,51 @@ pub fn verified(
         plan_took,
         run,
     ))
+}
+
+/// Starts the target, if the transfer is between two processes.
+fn remote(args: &EngineArgs) -> Result<Option<RemoteSides>, Failure> {
+    let Some(engine) = args.engine.between_processes() else {
+        return match args.memory {
+            MemoryKind::Host if !args.target.is_empty() => {
+                Err(Failure::NeedsEngine { option: "--target" })
+            }
+            MemoryKind::Host if args.repeat > 1 => Err(Failure::NeedsEngine { option: "--repeat" }),
+            MemoryKind::Host => Ok(None),
+            MemoryKind::Cuda(_) => Err(Failure::NeedsEngine {
+                option: "--memory cuda",
+            }),
+        };
+    };
+    let kinds = Kinds {
+        engine,
+        memory: args.memory,
+    };
+    Ok(Some(RemoteSides::start(kinds, &args.target)?))
+}
+
+/// The same as [`verified`] between this process and its target.
+fn verified_between(
+    sides: &mut RemoteSides,
+    repeats: u32,
+    name: &str,
+    pair: &Pair,
+    planned: &Planned,
+    plan_took: Duration,
+) -> Result<Report, Failure> {
+    let layouts = [pair.source.layout(), pair.destination.layout()];
+    let [source, destination] = layouts;
+    let raw = pair.destination.raw()?;
+    let report = |run| Report::new(name, destination, &raw, planned, plan_took, run);
+    if planned.exit() == Exit::Invalid {
+        return Ok(report(None).between(sides.kinds()));
+    }
+    let demand = demand(pair, planned)?;
+    let meter = Meter::new(work(source, destination, planned.plan.bytes()));
+    let mut copies = planned.plan.copies();
+    let (moved, outcome) = sides.transfer(layouts, &mut copies, &demand, repeats, &meter)?;
+    drop(meter);
+    Ok(report(Some((moved, &outcome))).between(sides.kinds()))
 }
 
 /// What the walker demands for the admitted requests, and under a bridging

@@ -11,10 +11,14 @@ use crate::batch::{Planned, Refusal};
 use crate::contract::ContractReport;
 use crate::failure::Exit;
 use crate::number::count;
+use crate::remote::{Kinds, MemoryKind};
 use crate::sides::Moved;
 use crate::skipped;
 use crate::table::{Table, number};
 use crate::verify::{Layout, Mismatch, Outcome, Side, owners};
+
+/// The engine of one process.
+const IN_PROCESS: &str = "in-process";
 
 /// One group of all requests.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -85,6 +89,8 @@ pub struct Report {
     #[serde(skip)]
     exit: Exit,
     name: String,
+    engine: &'static str,
+    memory: String,
     verdict: &'static str,
     contract: ContractReport,
     groups: Vec<GroupReport>,
@@ -98,6 +104,7 @@ pub struct Report {
     /// Absent if nothing was to move.
     transfer_ns: Option<u64>,
     gigabytes_per_second: Option<f64>,
+    ns_per_descriptor: Option<f64>,
     verified_bytes: u64,
     wrong_bytes: u64,
     mismatches: Vec<MismatchReport>,
@@ -126,6 +133,8 @@ impl Report {
         Self {
             exit,
             name: name.to_owned(),
+            engine: IN_PROCESS,
+            memory: MemoryKind::Host.to_string(),
             verdict: verdict(exit),
             contract: planned.plan.contract().into(),
             blocks: total(|group| group.blocks),
@@ -139,6 +148,8 @@ impl Report {
             transfer_ns: (moved.bytes > 0).then(|| nanoseconds(moved.took)),
             gigabytes_per_second: (moved.bytes > 0 && seconds > 0.0)
                 .then(|| approximate(moved.bytes) / seconds / 1e9),
+            ns_per_descriptor: (moved.descriptors > 0)
+                .then(|| seconds * 1e9 / approximate(moved.descriptors)),
             verified_bytes: outcome.bytes,
             wrong_bytes: outcome.wrong,
             mismatches: outcome
@@ -147,6 +158,13 @@ impl Report {
                 .map(|mismatch| MismatchReport::new(mismatch, raw))
                 .collect(),
         }
+    }
+
+    /// The same transfer, done between two processes.
+    pub(super) fn between(mut self, kinds: Kinds) -> Self {
+        self.engine = kinds.engine.name();
+        self.memory = kinds.memory.to_string();
+        self
     }
 
     /// How a command with this transfer ends.
@@ -192,7 +210,12 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}\n{}", self.name, self.table())?;
+        writeln!(f, "{}", self.name)?;
+        if self.engine != IN_PROCESS {
+            let (engine, memory) = (self.engine, &self.memory);
+            writeln!(f, "between two processes, engine {engine}, memory {memory}")?;
+        }
+        write!(f, "{}", self.table())?;
         if self.unfilled > 0 {
             let unfilled = number(self.unfilled);
             writeln!(f, "{unfilled} listed blocks have nothing to be filled with")?;
@@ -201,10 +224,17 @@ impl fmt::Display for Report {
             return writeln!(f, "every request was refused, nothing was moved");
         }
         write!(f, "planned in {:.3} ms, ", milliseconds(self.plan_ns))?;
-        match (self.transfer_ns, self.gigabytes_per_second) {
-            (Some(took), Some(rate)) => {
-                let took = milliseconds(took);
-                write!(f, "moved in {took:.3} ms ({rate:.2} GB/s)")?;
+        match (
+            self.transfer_ns,
+            self.gigabytes_per_second,
+            self.ns_per_descriptor,
+        ) {
+            (Some(took), Some(rate), Some(each)) => {
+                let (took, each) = (milliseconds(took), each / 1e3);
+                write!(
+                    f,
+                    "moved in {took:.3} ms ({rate:.2} GB/s, {each:.2} us each)"
+                )?;
             }
             _ => write!(f, "nothing to move")?,
         }

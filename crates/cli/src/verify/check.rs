@@ -4,6 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use super::audit::{Audit, Sizes, sizes};
 use super::demand::{Demand, Row};
 use super::error::WalkError;
 use super::layout::Side;
@@ -55,7 +56,7 @@ impl Outcome {
         self.wrong == 0
     }
 
-    fn merge(&mut self, other: Self) {
+    pub(super) fn merge(&mut self, other: Self) {
         self.bytes = self.bytes.saturating_add(other.bytes);
         self.wrong = self.wrong.saturating_add(other.wrong);
         self.first.extend(other.first);
@@ -91,11 +92,11 @@ pub fn fill(side: Side, memory: &mut [(u32, &mut [u8])], progress: &(dyn Fn(u64)
     });
 }
 
-struct Piece<'a> {
-    side: Side,
-    allocation: u32,
-    offset: u64,
-    bytes: &'a [u8],
+pub(super) struct Piece<'a> {
+    pub(super) side: Side,
+    pub(super) allocation: u32,
+    pub(super) offset: u64,
+    pub(super) bytes: &'a [u8],
 }
 
 /// Compares every byte of both sides with what it must be after the demand
@@ -110,11 +111,8 @@ pub fn check(
     destination: &Memory<'_>,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Outcome, WalkError> {
-    for row in &demand.rows {
-        inside("source", source, row.source, row.source_offset, row.len)?;
-        let offset = row.destination_offset;
-        inside("destination", destination, row.destination, offset, row.len)?;
-    }
+    // What lies outside is found before the first byte is compared.
+    Audit::new(demand, &sizes(source), &sizes(destination))?;
     let mut pieces = Vec::new();
     for (side, memory) in [(Side::Decode, destination), (Side::Prefill, source)] {
         for &(allocation, bytes) in memory {
@@ -148,17 +146,17 @@ pub fn check(
         .unwrap_or_else(std::sync::PoisonError::into_inner))
 }
 
-fn inside(
+pub(super) fn inside(
     side: &'static str,
-    memory: &Memory<'_>,
+    sizes: &Sizes,
     allocation: u32,
     offset: u64,
     len: u64,
 ) -> Result<(), WalkError> {
-    let have = memory
+    let have = sizes
         .iter()
         .find(|(id, _)| *id == allocation)
-        .map_or(0, |(_, bytes)| count(bytes.len()));
+        .map_or(0, |(_, len)| *len);
     let end = offset.saturating_add(len);
     if end > have {
         return Err(WalkError::Outside {
@@ -182,7 +180,7 @@ fn workers(work: impl Fn() + Sync) {
     });
 }
 
-fn check_piece(piece: &Piece<'_>, rows: &[Row]) -> Outcome {
+pub(super) fn check_piece(piece: &Piece<'_>, rows: &[Row]) -> Outcome {
     let mut outcome = Outcome {
         bytes: count(piece.bytes.len()),
         ..Outcome::default()

@@ -8,6 +8,7 @@
 //! [`Layout::read`] takes any of the layout formats, [`demand`] pairs two of
 //! them under block lists, [`check`] compares every byte of both sides.
 
+mod audit;
 mod bridge;
 mod capture;
 mod check;
@@ -23,6 +24,7 @@ mod sglang;
 mod view;
 mod vllm;
 
+pub use audit::{Audit, Sizes};
 pub use bridge::{Copy, bridge};
 pub use check::{Memory, Mismatch, Outcome, check, fill};
 pub use demand::{Demand, Row, demand};
