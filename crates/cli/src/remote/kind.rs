@@ -11,6 +11,9 @@ use thiserror::Error;
 use super::error::{AbsentError, RemoteError};
 use super::local::{Held, Local};
 
+/// Tells Mooncake's libraries to use TCP.
+const FORCE_TCP: &str = "MC_FORCE_TCP";
+
 /// An engine that moves bytes between two processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EngineKind {
@@ -65,11 +68,21 @@ impl EngineKind {
             }
             Self::Tokenspeed => {
                 let library = tokenspeed::Library::find()?;
+                if memory == MemoryKind::Host && !reaches_host() {
+                    return Err(AbsentError::NoCard);
+                }
                 let config = TokenspeedConfig::default();
                 native(memory, || Ok(Tokenspeed::start(&library, &config)?))
             }
         }
     }
+}
+
+/// Whether tokenspeed's library moves memory of the host here: over a card, or
+/// over TCP if it is told to. Otherwise it takes memory of devices only.
+fn reaches_host() -> bool {
+    let cards = std::fs::read_dir("/sys/class/infiniband");
+    cards.is_ok_and(|mut cards| cards.next().is_some()) || std::env::var_os(FORCE_TCP).is_some()
 }
 
 /// An engine over memory at its real address.
