@@ -24,7 +24,9 @@ pub enum AbsentError {
     #[error("tokenspeed's engine did not start")]
     Tokenspeed(#[from] tokenspeed::StartError),
     /// Neither a card nor TCP.
-    #[error("there is no RDMA card, and tokenspeed's engine uses TCP only if told so; set MC_FORCE_TCP=1")]
+    #[error(
+        "there is no RDMA card, and tokenspeed's engine uses TCP only if told so; set MC_FORCE_TCP=1"
+    )]
     NoCard,
     /// Memory that the engine can't move.
     #[error("engine {engine} does not move memory of {memory}; use {instead}")]

@@ -19,7 +19,7 @@ use super::kind::Kinds;
 use super::message::{Answer, Ask, CHANNEL_ENV, Greeting, PROTOCOL, TOKEN_ENV, map};
 
 /// How long a target may take to call, and to answer.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// How long a target may take to end when its source hangs up.
 const END: Duration = Duration::from_secs(10);
 /// Pause between two looks.

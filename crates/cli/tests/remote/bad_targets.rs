@@ -40,7 +40,10 @@ fn process() {
         let (mut answer, mut bytes) = match ask["ask"].as_str().unwrap() {
             "hello" => {
                 let protocol = if role == "other protocol" { 2 } else { 1 };
-                (json!({"answer": "hello", "protocol": protocol, "name": engine.name()}), vec![])
+                (
+                    json!({"answer": "hello", "protocol": protocol, "name": engine.name()}),
+                    vec![],
+                )
             }
             "serve" => {
                 memory.clear();
@@ -103,7 +106,13 @@ fn process() {
 fn say(stream: &mut TcpStream, message: &Value, payload: &[u8]) {
     let header = message.to_string();
     let len = |bytes: &[u8]| u32::try_from(bytes.len()).unwrap().to_le_bytes();
-    let frame = [&len(header.as_bytes()), &len(payload), header.as_bytes(), payload].concat();
+    let frame = [
+        &len(header.as_bytes()),
+        &len(payload),
+        header.as_bytes(),
+        payload,
+    ]
+    .concat();
     // A source that has hung up is the end of it.
     let _ = stream.write_all(&frame);
 }
@@ -129,7 +138,10 @@ fn a_wrong_byte_is_found_where_it_is() {
     for transfer in json["transfers"].as_array().unwrap() {
         assert_eq!(transfer["verdict"], "failed");
         let first = &transfer["mismatches"][0];
-        assert_eq!((&first["side"], &first["offset"]), (&"destination".into(), &4_097.into()));
+        assert_eq!(
+            (&first["side"], &first["offset"]),
+            (&"destination".into(), &4_097.into())
+        );
         let byte = |key: &str| first[key].as_u64().unwrap();
         assert_eq!(byte("expected") ^ byte("found"), 4);
     }
@@ -141,10 +153,18 @@ fn a_wrong_byte_is_found_where_it_is() {
 fn what_a_target_must_not_say_is_named() {
     for (role, code, expected) in [
         ("stranger", 5, "the target ended with"),
-        ("other protocol", 5, "the other side speaks version 2 of the channel, this one version 1"),
+        (
+            "other protocol",
+            5,
+            "the other side speaks version 2 of the channel, this one version 1",
+        ),
         ("answers too little", 5, "bytes where"),
         ("tells a range twice", 5, "the target's ranges can't be"),
-        ("tells less memory", 5, "the plan does not fit the registered memory"),
+        (
+            "tells less memory",
+            5,
+            "the plan does not fit the registered memory",
+        ),
         ("tells other memory", 5, "unregistered"),
         ("refuses", 5, "the target says: no room today"),
         ("answers something else", 5, "where done was asked for"),
@@ -162,7 +182,13 @@ fn what_a_target_must_not_say_is_named() {
 fn a_program_that_is_no_target_is_named() {
     let absent = ended(transfer(Engine::Loopback).args(["--target", "/no/such/program"]));
     assert_eq!(absent.code, 2);
-    assert!(absent.err.contains("/no/such/program can't be run as target"), "{}", absent.err);
+    assert!(
+        absent
+            .err
+            .contains("/no/such/program can't be run as target"),
+        "{}",
+        absent.err
+    );
     let other = ended(transfer(Engine::Loopback).args(["--target", "true"]));
     assert_eq!(other.code, 5);
     assert!(other.err.contains("before it had called"), "{}", other.err);

@@ -30,7 +30,9 @@ fn the_official_package_is_the_other_end() {
             continue;
         }
         let mut command = transfer(engine);
-        command.env("PYTHONPATH", &path).env("PYTHONDONTWRITEBYTECODE", "1");
+        command
+            .env("PYTHONPATH", &path)
+            .env("PYTHONDONTWRITEBYTECODE", "1");
         command.args(["--repeat", "2"]);
         for part in [&python, script.as_os_str()] {
             command.arg("--target").arg(part);

@@ -7,12 +7,19 @@ use crate::command::{Engine, ended, scratch, transfer};
 #[test]
 fn options_of_two_processes_need_an_engine_between_them() {
     for args in [["--target", "x"], ["--repeat", "2"], ["--memory", "cuda"]] {
-        let ended = ended(transfer(Engine::Loopback).args(["--engine", "in-process"]).args(args));
+        let ended = ended(
+            transfer(Engine::Loopback)
+                .args(["--engine", "in-process"])
+                .args(args),
+        );
         assert_eq!(ended.code, 2, "{}", ended.err);
-        let expected = format!("{} needs --engine loopback, mooncake or tokenspeed", match args {
-            ["--memory", _] => "--memory cuda",
-            [option, _] => option,
-        });
+        let expected = format!(
+            "{} needs --engine loopback, mooncake or tokenspeed",
+            match args {
+                ["--memory", _] => "--memory cuda",
+                [option, _] => option,
+            }
+        );
         assert!(ended.err.contains(&expected), "{}", ended.err);
     }
 }
@@ -21,14 +28,21 @@ fn options_of_two_processes_need_an_engine_between_them() {
 fn memory_that_is_none_is_refused() {
     let ended = ended(transfer(Engine::Loopback).args(["--memory", "cuda:x"]));
     assert_eq!(ended.code, 2);
-    assert!(ended.err.contains(r#""cuda:x" is not `host`, `cuda` or `cuda:N`"#), "{}", ended.err);
+    assert!(
+        ended
+            .err
+            .contains(r#""cuda:x" is not `host`, `cuda` or `cuda:N`"#),
+        "{}",
+        ended.err
+    );
 }
 
 #[test]
 fn loopback_moves_no_device_memory() {
     let ended = ended(transfer(Engine::Loopback).args(["--memory", "cuda:1"]));
     assert_eq!(ended.code, 2);
-    let expected = "engine loopback does not move memory of cuda:1; use host memory, or another engine";
+    let expected =
+        "engine loopback does not move memory of cuda:1; use host memory, or another engine";
     assert!(ended.err.contains(expected), "{}", ended.err);
 }
 
@@ -42,7 +56,8 @@ fn a_library_that_is_none_is_named_with_what_to_do() {
     ] {
         let missing = ended(transfer(engine).env(variable, "/no/such/library.so"));
         assert_eq!(missing.code, 2);
-        let expected = format!("{variable} is set to /no/such/library.so, and there is no such file");
+        let expected =
+            format!("{variable} is set to /no/such/library.so, and there is no such file");
         assert!(missing.err.contains(&expected), "{}", missing.err);
         let json = missing.json();
         assert_eq!((&json["kind"], &json["exit"]), (&"usage".into(), &2.into()));
@@ -58,7 +73,11 @@ fn a_target_by_hand_says_that_a_source_starts_it() {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_mooncake-pd"));
     let ended = ended(command.arg("target").env_remove("MOONCAKE_PD_CHANNEL"));
     assert_eq!(ended.code, 2);
-    assert!(ended.err.contains("MOONCAKE_PD_CHANNEL is not set: a source starts its target itself"));
+    assert!(
+        ended
+            .err
+            .contains("MOONCAKE_PD_CHANNEL is not set: a source starts its target itself")
+    );
 }
 
 #[test]
