@@ -23,6 +23,9 @@ pub enum AbsentError {
     /// The library makes no engine.
     #[error("tokenspeed's engine did not start")]
     Tokenspeed(#[from] tokenspeed::StartError),
+    /// No listener or no threads.
+    #[error("the loopback engine did not start")]
+    Loopback(#[from] mooncake_pd_rdma::tcp::StartError),
     /// Neither a card nor TCP.
     #[error(
         "there is no RDMA card, and tokenspeed's engine uses TCP only if told so; set MC_FORCE_TCP=1"
@@ -38,6 +41,10 @@ pub enum AbsentError {
         /// What would do.
         instead: &'static str,
     },
+    /// The device.
+    #[cfg(feature = "cuda")]
+    #[error("CUDA memory can't be had")]
+    Cuda(#[from] mooncake_pd_rdma::cuda::CudaError),
 }
 
 /// A step that a source and its target did not do; the source error says why.

@@ -4,12 +4,13 @@ use std::fmt;
 use std::str::FromStr;
 
 use mooncake_pd_rdma::mooncake::{self, Mooncake, MooncakeConfig};
+use mooncake_pd_rdma::tcp::{TcpConfig, TcpLoopback};
 use mooncake_pd_rdma::tokenspeed::{self, Tokenspeed, TokenspeedConfig};
-use mooncake_pd_rdma::{Engine, HostBuffer, NativeMemory};
+use mooncake_pd_rdma::{HostBuffer, NativeMemory, OnThread};
 use thiserror::Error;
 
 use super::error::{AbsentError, RemoteError};
-use super::local::{Held, Local};
+use super::local::{Allocate, Held, Local};
 
 /// Tells Mooncake's libraries to use TCP.
 const FORCE_TCP: &str = "MC_FORCE_TCP";
@@ -55,24 +56,34 @@ impl EngineKind {
                         instead: "host memory, or another engine",
                     });
                 };
-                todo!()
+                let engine = TcpLoopback::start(&TcpConfig::default())?;
+                let allocate = |len| Ok(HostBuffer::zeroed(len)?);
+                Ok(Box::new(Held::new(engine, Box::new(allocate))))
             }
             Self::Mooncake => {
                 let library = mooncake::Library::find()?;
+                let place = Place::of(memory)?;
                 let config = MooncakeConfig::default();
                 let config = match memory {
                     MemoryKind::Host => config,
                     MemoryKind::Cuda(_) => config.with_devices(),
                 };
-                native(memory, || Ok(Mooncake::start(&library, &config)?))
+                let engine = Mooncake::start(&library, &config)?;
+                Ok(Box::new(Held::new(engine, place.allocate)))
             }
             Self::Tokenspeed => {
                 let library = tokenspeed::Library::find()?;
                 if memory == MemoryKind::Host && !reaches_host() {
                     return Err(AbsentError::NoCard);
                 }
+                let place = Place::of(memory)?;
                 let config = TokenspeedConfig::default();
-                native(memory, || Ok(Tokenspeed::start(&library, &config)?))
+                let config = match place.on_thread {
+                    None => config,
+                    Some(first) => config.on_thread(first),
+                };
+                let engine = Tokenspeed::start(&library, &config)?;
+                Ok(Box::new(Held::new(engine, place.allocate)))
             }
         }
     }
@@ -85,42 +96,44 @@ fn reaches_host() -> bool {
     cards.is_ok_and(|mut cards| cards.next().is_some()) || std::env::var_os(FORCE_TCP).is_some()
 }
 
-/// An engine over memory at its real address.
-fn native<E: Engine<Memory = NativeMemory> + 'static>(
-    memory: MemoryKind,
-    start: impl FnOnce() -> Result<E, AbsentError>,
-) -> Result<Box<dyn Local>, AbsentError> {
-    match memory {
-        MemoryKind::Host => {
-            let allocate = |len| Ok(NativeMemory::zeroed(len)?);
-            Ok(Box::new(Held::new(start()?, Box::new(allocate))))
+/// Where memory at its real address comes from.
+struct Place {
+    allocate: Allocate<NativeMemory>,
+    /// What threads of an engine do first.
+    on_thread: Option<OnThread>,
+}
+
+impl Place {
+    fn of(memory: MemoryKind) -> Result<Self, AbsentError> {
+        match memory {
+            MemoryKind::Host => Ok(Self {
+                allocate: Box::new(|len| Ok(NativeMemory::zeroed(len)?)),
+                on_thread: None,
+            }),
+            MemoryKind::Cuda(ordinal) => Self::of_device(ordinal),
         }
-        MemoryKind::Cuda(ordinal) => cuda(ordinal, start),
     }
-}
 
-#[cfg(feature = "cuda")]
-fn cuda<E: Engine<Memory = NativeMemory> + 'static>(
-    ordinal: u16,
-    start: impl FnOnce() -> Result<E, AbsentError>,
-) -> Result<Box<dyn Local>, AbsentError> {
-    let device = mooncake_pd_rdma::cuda::Driver::find()?.device(ordinal)?;
-    device.bind()?;
-    let engine = start()?;
-    let allocate = move |len| Ok(device.allocate(len).map_err(AbsentError::from)?);
-    Ok(Box::new(Held::new(engine, Box::new(allocate))))
-}
+    #[cfg(feature = "cuda")]
+    fn of_device(ordinal: u16) -> Result<Self, AbsentError> {
+        let device = mooncake_pd_rdma::cuda::Driver::find()?.device(ordinal)?;
+        device.bind()?;
+        let on_thread = Some(device.on_thread());
+        let allocate = move |len| Ok(device.allocate(len).map_err(AbsentError::from)?);
+        Ok(Self {
+            allocate: Box::new(allocate),
+            on_thread,
+        })
+    }
 
-#[cfg(not(feature = "cuda"))]
-fn cuda<E: Engine<Memory = NativeMemory> + 'static>(
-    ordinal: u16,
-    _start: impl FnOnce() -> Result<E, AbsentError>,
-) -> Result<Box<dyn Local>, AbsentError> {
-    Err(AbsentError::Memory {
-        engine: "of a build without the feature `cuda`",
-        memory: MemoryKind::Cuda(ordinal).to_string(),
-        instead: "a build with it",
-    })
+    #[cfg(not(feature = "cuda"))]
+    fn of_device(ordinal: u16) -> Result<Self, AbsentError> {
+        Err(AbsentError::Memory {
+            engine: "of a build without the feature `cuda`",
+            memory: MemoryKind::Cuda(ordinal).to_string(),
+            instead: "a build with it",
+        })
+    }
 }
 
 /// Where both sides' memory is.

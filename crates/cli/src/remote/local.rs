@@ -46,7 +46,8 @@ pub(crate) trait Local: Debug {
     fn release(&mut self) -> Result<(), RemoteError>;
 }
 
-type Allocate<M> = Box<dyn Fn(ByteLen) -> Result<M, RemoteError>>;
+/// Where memory comes from.
+pub(super) type Allocate<M> = Box<dyn Fn(ByteLen) -> Result<M, RemoteError>>;
 
 /// An engine, where its memory comes from, and what it holds.
 pub(super) struct Held<E: Engine> {

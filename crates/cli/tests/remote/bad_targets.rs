@@ -165,7 +165,7 @@ fn what_a_target_must_not_say_is_named() {
             5,
             "the plan does not fit the registered memory",
         ),
-        ("tells other memory", 5, "unregistered"),
+        ("tells other memory", 5, "is in no registered region"),
         ("refuses", 5, "the target says: no room today"),
         ("answers something else", 5, "where done was asked for"),
         ("shouts", 5, "a header of 4294967295 bytes"),
