@@ -78,6 +78,9 @@ mod bench;
 #[expect(clippy::arithmetic_side_effects, reason = "an overflow fails the test")]
 mod hostile_tests;
 #[cfg(test)]
+#[expect(clippy::arithmetic_side_effects, reason = "an overflow fails the test")]
+mod impostor_tests;
+#[cfg(test)]
 mod rule_tests;
 #[cfg(test)]
 #[expect(clippy::arithmetic_side_effects, reason = "an overflow fails the test")]
@@ -91,12 +94,10 @@ use std::time::{Duration, SystemTime};
 
 use mooncake_pd_layout::ByteSpan;
 
-use crate::batch::{Descriptor, Operation, Submission};
+use crate::batch::Submission;
 use crate::capabilities::Capabilities;
 use crate::engine::{Drained, Engine, Kept, Patience, Progress, StillRunning};
-use crate::error::{
-    EngineCode, OpenError, RegisterError, Side, SubmitError, UnregisterError, Violation,
-};
+use crate::error::{EngineCode, OpenError, RegisterError, Side, SubmitError, UnregisterError};
 use crate::memory::HostBuffer;
 use crate::name::PeerName;
 use crate::native::{Guard, Opened, Orphans, Registry, Ticket, Window};
@@ -106,7 +107,6 @@ pub use config::{StartError, TcpConfig};
 use dial::{DialError, dial};
 use flight::{TcpFlight, Track};
 use link::{Closing, Link};
-use overlap::Written;
 use server::{Listening, Server};
 use table::Table;
 use wire::{Generation, Hello, Purpose, SessionId, VERSION, Verdict};
@@ -269,31 +269,6 @@ fn random() -> u64 {
         .max(1)
 }
 
-/// What the caller can be told without asking the peer.
-fn check_overlap(submission: Submission<'_>, is_self: bool) -> Result<(), SubmitError> {
-    let refused =
-        |(index, violation): (usize, Violation)| SubmitError::Descriptor { index, violation };
-    let local = |one: &Descriptor| (one.local().get(), one.len().get());
-    let remote = |one: &Descriptor| (one.remote().get(), one.len().get());
-    let all = submission.descriptors().iter();
-    let (local, remote) = (all.clone().map(local), all.map(remote));
-    match submission.operation() {
-        Operation::Write => {
-            let written = Written::new(remote).map_err(refused)?;
-            if is_self {
-                written.check_sources(local).map_err(refused)?;
-            }
-        }
-        Operation::Read => {
-            let written = Written::new(local).map_err(refused)?;
-            if is_self {
-                written.check_sources(remote).map_err(refused)?;
-            }
-        }
-    }
-    Ok(())
-}
-
 impl Engine for TcpLoopback {
     type Memory = HostBuffer;
     type Registration = TcpRegistration;
@@ -344,7 +319,7 @@ impl Engine for TcpLoopback {
         }
         let descriptors = submission.descriptors();
         let holds = self.registry.hold(descriptors)?;
-        check_overlap(submission, link.generation() == self.generation)?;
+        overlap::check(submission, link.generation() == self.generation)?;
         let local = descriptors
             .iter()
             .map(|one| (one.local().get(), one.len().get()));

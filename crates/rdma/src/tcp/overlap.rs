@@ -1,6 +1,7 @@
 //! Whether descriptors of one submission write the same bytes.
 
-use crate::error::Violation;
+use crate::batch::{Descriptor, Operation, Submission};
+use crate::error::{SubmitError, Violation};
 
 /// Addresses `start..end` of one descriptor.
 #[derive(Clone, Copy, Debug)]
@@ -61,6 +62,24 @@ impl Written {
         }
         Ok(())
     }
+}
+
+/// Checks what can be known without asking the peer; where both sides are one
+/// engine, sources as well.
+pub(super) fn check(submission: Submission<'_>, is_self: bool) -> Result<(), SubmitError> {
+    let refused = |(index, violation)| SubmitError::Descriptor { index, violation };
+    let writes = submission.operation() == Operation::Write;
+    let local = |one: &Descriptor| (one.local().get(), one.len().get());
+    let remote = |one: &Descriptor| (one.remote().get(), one.len().get());
+    let to = |one| if writes { remote(one) } else { local(one) };
+    let from = |one| if writes { local(one) } else { remote(one) };
+    let all = submission.descriptors();
+    let written = Written::new(all.iter().map(to)).map_err(refused)?;
+    if is_self {
+        let checked = written.check_sources(all.iter().map(from));
+        checked.map_err(refused)?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -60,6 +60,40 @@ fn the_peer_refuses_what_it_has_not_registered_and_stays_open() {
 }
 
 #[test]
+fn a_read_is_refused_like_a_write() {
+    let bench = Bench::with_ranges(8_192, &[(0, 4_096)]);
+    let batch = bench.batch(Operation::Read, &[(0, 0, 64), (64, 4_096, 1)]);
+    let before = bench.source.read().to_vec();
+    let patience = Patience::default();
+    let Err(TransferError::Task { failure, .. }) =
+        transfer(&*bench.prefill, &bench.peer, &batch, patience, |_| {})
+    else {
+        panic!("it was taken");
+    };
+    let (side, address) = (Side::Remote, super::bench::THERE.wrapping_add(4_096));
+    let violation = Violation::Unregistered { side, address };
+    assert_eq!(
+        failure,
+        TaskFailure::Denied {
+            index: 1,
+            violation
+        }
+    );
+    assert!(**bench.source.read() == *before);
+}
+
+#[test]
+fn an_address_of_version_6_is_a_name_in_brackets() {
+    let config = TcpConfig::new(std::net::Ipv6Addr::LOCALHOST.into());
+    let Ok(engine) = TcpLoopback::start(&config) else {
+        eprintln!("skipped: no IPv6 here");
+        return;
+    };
+    assert!(engine.name().starts_with("[::1]:"), "{}", engine.name());
+    engine.open(engine.name()).unwrap();
+}
+
+#[test]
 fn destinations_that_overlap_are_refused_before_anything_is_sent() {
     let bench = Bench::new(4_096);
     let batch = bench.batch(Operation::Write, &[(0, 0, 64), (64, 63, 1)]);

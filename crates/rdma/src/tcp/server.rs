@@ -24,7 +24,7 @@ const MAX_STRANGERS: usize = 32;
 /// How long a session is waited for that was told to end, 1 s.
 const END_WAIT: Duration = Duration::from_secs(1);
 
-/// After a connection that could not be taken, for want of descriptors, 10 ms.
+/// When the system has no descriptor or memory for another connection, 10 ms.
 const ACCEPT_NAP: Duration = Duration::from_millis(10);
 
 /// What all connections share.
@@ -267,7 +267,7 @@ fn listen(listener: &TcpListener, woken: &UnixStream, server: &Arc<Server>) {
         ];
         match poll(&mut events, None) {
             Ok(_) | Err(Errno::INTR) => {}
-            Err(_) => break,
+            Err(_) => std::thread::sleep(ACCEPT_NAP),
         }
         let [_, wake] = &events;
         if !wake.revents().is_empty() {
