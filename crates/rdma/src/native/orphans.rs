@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::engine::{Drained, Kept, Patience, Progress, StillRunning};
@@ -22,6 +23,15 @@ pub(crate) trait Flight: Debug + Send {
     fn is_lost(&self) -> bool {
         false
     }
+
+    /// Waits for a while, no longer than `most`, after which it is to be asked
+    /// again; `waited` has been waited already.
+    fn wait(&self, waited: Duration, most: Duration) {
+        match nap(waited) {
+            Some(nap) => thread::sleep(nap.min(most)),
+            None => thread::yield_now(),
+        }
+    }
 }
 
 /// A submission and its holder. Dropping it hands the submission to the
@@ -40,28 +50,21 @@ pub(crate) struct Orphans<F: Flight> {
     flights: Mutex<Vec<F>>,
 }
 
-/// Waits a little longer each time: what is asked again at once ends at once,
-/// or takes milliseconds.
-#[derive(Debug, Default)]
-struct Backoff {
-    asked: u32,
-}
+/// Between two looks at submissions without a holder.
+const SWEEP: Duration = Duration::from_millis(100);
+/// The longest nap between two looks.
+const LONGEST: Duration = Duration::from_micros(500);
+/// A shorter nap takes the system longer than it lasts.
+const SHORTEST: Duration = Duration::from_micros(100);
+/// A nap is this part of what was waited already, so that the end is noticed
+/// late by that part at most.
+const SHARE: u32 = 40;
 
-impl Backoff {
-    const SPINS: u32 = 16;
-    const STEP: Duration = Duration::from_micros(20);
-    const MOST: u32 = 25;
-
-    fn wait(&mut self, left: Duration) {
-        self.asked = self.asked.saturating_add(1);
-        match self.asked.checked_sub(Self::SPINS) {
-            None => std::thread::yield_now(),
-            Some(steps) => {
-                let nap = Self::STEP.saturating_mul(steps.clamp(1, Self::MOST));
-                std::thread::sleep(nap.min(left));
-            }
-        }
-    }
+/// How long to sleep before the next look; not at all in the first
+/// milliseconds, in which a fast card is done.
+fn nap(waited: Duration) -> Option<Duration> {
+    let nap = waited.checked_div(SHARE)?.min(LONGEST);
+    (nap >= SHORTEST).then_some(nap)
 }
 
 impl<F: Flight> Orphans<F> {
@@ -136,15 +139,17 @@ impl<F: Flight> Ticket<F> {
     /// Asks until every task has ended.
     pub(crate) fn drain(&mut self, patience: Patience) -> Drained {
         let start = Instant::now();
-        let mut backoff = Backoff::default();
         loop {
             let progress = self.poll();
-            let left = patience.get().saturating_sub(start.elapsed());
+            let waited = start.elapsed();
+            let left = patience.get().saturating_sub(waited);
             let lost = self.flight.as_ref().is_some_and(Flight::is_lost);
             if progress.is_quiescent() || lost || left.is_zero() {
                 return Drained::of(progress);
             }
-            backoff.wait(left);
+            if let Some(flight) = &self.flight {
+                flight.wait(waited, left.min(SWEEP));
+            }
         }
     }
 
@@ -180,5 +185,22 @@ impl<F: Flight> Drop for Ticket<F> {
         if let Some(flight) = self.flight.take() {
             self.orphans.adopt(flight);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn naps_are_a_small_part_of_the_time_waited() {
+        assert_eq!(nap(Duration::ZERO), None);
+        assert_eq!(nap(Duration::from_micros(3_999)), None);
+        assert_eq!(nap(Duration::from_millis(4)), Some(SHORTEST));
+        assert_eq!(
+            nap(Duration::from_millis(8)),
+            Some(Duration::from_micros(200))
+        );
+        assert_eq!(nap(Duration::from_secs(9)), Some(LONGEST));
     }
 }

@@ -59,7 +59,9 @@ impl Track {
 
     fn progress(&self) -> Progress {
         let end = self.end.get();
-        let done = self.done.load(Ordering::Acquire);
+        // Ranges and room are given back between the last landing and the end.
+        let most = self.tasks.saturating_sub(usize::from(end.is_none()));
+        let done = self.done.load(Ordering::Acquire).min(most);
         let unclear = self.quiet.load(Ordering::Acquire) || self.doubtful.load(Ordering::Acquire);
         let status = |task: usize| match end {
             _ if task < done => TaskStatus::Completed,

@@ -1,6 +1,7 @@
 //! One write, as its submitter sees it.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use crate::engine::{Kept, Progress, TaskStatus};
 use crate::error::{EngineCode, TaskFailure};
@@ -20,29 +21,43 @@ pub(super) enum End {
 /// How a write ended, once it has: set once, by the thread that made it.
 #[derive(Debug, Default)]
 pub(super) struct Status {
-    end: OnceLock<End>,
+    end: Mutex<Option<End>>,
+    ended: Condvar,
 }
 
 impl Status {
     pub(super) fn end(&self, end: End) {
         // Only the write's own thread comes here, once.
-        let _ = self.end.set(end);
+        self.lock().get_or_insert(end);
+        self.ended.notify_all();
     }
 
     pub(super) fn refusal(&self) -> Option<EngineCode> {
-        match self.end.get() {
-            Some(End::Refused(code)) => Some(*code),
+        match *self.lock() {
+            Some(End::Refused(code)) => Some(code),
             Some(End::Completed | End::NotBegun) | None => None,
         }
     }
 
+    /// Waits for the end, but no longer than `most`.
+    fn wait(&self, most: Duration) {
+        let running = |end: &mut Option<End>| end.is_none();
+        // How it ended is asked later.
+        drop(self.ended.wait_timeout_while(self.lock(), most, running));
+    }
+
     fn task(&self) -> TaskStatus {
-        match self.end.get() {
+        match *self.lock() {
             None => TaskStatus::Running,
             Some(End::Completed) => TaskStatus::Completed,
             Some(End::Refused(_)) => TaskStatus::Unknown,
             Some(End::NotBegun) => TaskStatus::Failed(TaskFailure::PeerGone),
         }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<End>> {
+        // A panic elsewhere can't have broken it.
+        self.end.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -79,5 +94,9 @@ impl Flight for WriteFlight {
 
     fn is_lost(&self) -> bool {
         self.status.refusal().is_some()
+    }
+
+    fn wait(&self, _: Duration, most: Duration) {
+        self.status.wait(most);
     }
 }
