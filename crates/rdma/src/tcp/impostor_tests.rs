@@ -142,21 +142,28 @@ quickcheck! {
 }
 
 #[test]
-fn a_read_that_is_called_done_before_its_bytes_came_is_not_completed() {
+fn a_read_with_too_few_or_too_many_bytes_is_not_completed() {
     let bench = Bench::new(4_096);
-    let mut words = Reply::Go.encode().to_vec();
-    words.extend(Reply::Done { count: 1 }.encode());
-    let (name, thread) = impostor(words);
-    let peer = bench.prefill.open(&name).unwrap();
     let batch = bench.batch(Operation::Read, &[(0, 0, 64)]);
-    let submission = batch.submission(0).unwrap();
-    let mut ticket = bench.prefill.submit(&peer, submission).unwrap();
-    let Drained::Quiescent(progress) = bench.prefill.drain(&mut ticket, Patience::default()) else {
-        panic!("it has ended");
-    };
-    assert!(progress.first_failure().is_some());
-    drop(peer);
-    thread.join().unwrap();
+    for (len, fine) in [(0, false), (63, false), (64, true), (65, false)] {
+        let mut words = Reply::Go.encode().to_vec();
+        if len > 0 {
+            words.extend(Reply::Data { len }.encode());
+            words.resize(words.len() + usize::try_from(len).unwrap(), 0xEE);
+        }
+        words.extend(Reply::Done { count: 1 }.encode());
+        let (name, thread) = impostor(words);
+        let peer = bench.prefill.open(&name).unwrap();
+        let submission = batch.submission(0).unwrap();
+        let mut ticket = bench.prefill.submit(&peer, submission).unwrap();
+        let drained = bench.prefill.drain(&mut ticket, Patience::default());
+        let Drained::Quiescent(progress) = drained else {
+            panic!("it has ended");
+        };
+        assert_eq!(progress.first_failure().is_none(), fine, "{len}");
+        drop(peer);
+        thread.join().unwrap();
+    }
 }
 
 #[test]
