@@ -4,7 +4,7 @@
 //! ```sh
 //! eval "$(cargo xtask engines)"
 //! MOONCAKE_TRANSFER_ENGINE_LIB=/path/to/libtransfer_engine.so \
-//!     cargo bench -p mooncake-pd-rdma --bench official -- [ROUNDS]
+//!     cargo bench -p mooncake-pd-rdma --bench official -- [SESSIONS [ROUNDS]]
 //! ```
 //!
 //! There are two targets, a process with the official wheel and one with the
@@ -19,9 +19,11 @@
 //! - `ours`: from a checked plan to the memory's return: bind, [`InFlight`],
 //!   drain, end.
 //!
-//! After a pass of each whose bytes the target checks, rounds of one pass of
-//! each follow, each round beginning with another sender. The table has medians
-//! and minima over rounds, and medians of the ratios within a round.
+//! In each session all processes are started anew: how a library's threads and
+//! connections happen to lie changes its speed by a tenth, for as long as it
+//! runs. After a pass of each sender whose bytes the target checks, rounds of one
+//! pass of each follow, each round beginning with another sender. The table has
+//! medians and minima over all rounds, and medians of the ratios within a round.
 //!
 //! [`InFlight`]: mooncake_pd_rdma::InFlight
 
@@ -45,7 +47,8 @@ use std::process::Command;
 use case::{CASES, Case, PORTION};
 use child::Peer;
 
-const ROUNDS: usize = 15;
+const SESSIONS: usize = 5;
+const ROUNDS: usize = 7;
 
 fn main() {
     let words: Vec<String> = env::args()
@@ -64,18 +67,25 @@ fn main() {
     if !env::args().any(|word| word == "--bench") {
         return;
     }
-    let rounds = words.first().map_or(ROUNDS, |n| n.parse().unwrap());
+    let number = |at: usize, default| words.get(at).map_or(default, |n| n.parse().unwrap());
+    let (sessions, rounds) = (number(0, SESSIONS), number(1, ROUNDS));
     if env::var_os("MOONCAKE_PD_PEER_PYTHON").is_none() {
         println!("skipped: MOONCAKE_PD_PEER_PYTHON names no Python with the official wheel");
         return;
     }
-    println!("{rounds} rounds; times in ms; ratios: medians within a round");
+    println!("{sessions} sessions of {rounds} rounds; times in ms; ratios within a round");
     for (target, library, variable) in [
         ("wheel", "tokenspeed", "TOKENSPEED_TRANSFER_ENGINE_LIB"),
         ("library", "mooncake", "MOONCAKE_TRANSFER_ENGINE_LIB"),
     ] {
         if env::var_os(variable).is_some() {
-            side_by_side(rounds, target, library);
+            let bare = Sender::new(&format!("{library}, bare"), 1, "bare");
+            let ours = Sender::new(&format!("{library}, ours"), 1, "ours");
+            let mut senders = [Sender::new("wheel", 0, ""), bare, ours];
+            for _ in 0..sessions {
+                session(rounds, target, library, &mut senders);
+            }
+            report(target, &senders);
         } else {
             println!("skipped: {variable} names no library");
         }
@@ -102,11 +112,11 @@ fn native(arguments: &[&str]) -> Command {
     command
 }
 
-/// The wheel and a library, each to the same target.
-fn side_by_side(rounds: usize, kind: &str, library: &str) {
+/// The wheel and a library, all to the same target.
+fn session(rounds: usize, target: &str, library: &str, senders: &mut [Sender; 3]) {
     let most = CASES.iter().map(|case| case.memory()).max().unwrap();
     let most = most.to_string();
-    let command = if kind == "wheel" { wheel } else { native };
+    let command = if target == "wheel" { wheel } else { native };
     let (mut target, name) = Peer::start(&mut command(&["target", &most]));
     let (name, there) = name.split_once(' ').unwrap();
     let mut processes = [
@@ -114,28 +124,17 @@ fn side_by_side(rounds: usize, kind: &str, library: &str) {
         native(&["sender", library, name, there]),
     ]
     .map(|mut command| Peer::start(&mut command).0);
-    let bare = Sender::new(&format!("{library}, bare"), 1, "bare");
-    let ours = Sender::new(&format!("{library}, ours"), 1, "ours");
-    let mut senders = [Sender::new("wheel", 0, ""), bare, ours];
-    println!(
-        "\nto the {kind}: {:>20} {:>9} {:>9} {:>9} {:>9}",
-        "sender", "median", "minimum", "to wheel", "to bare"
-    );
     for (index, case) in CASES.into_iter().enumerate() {
         prepare(&mut processes, index, case);
-        for sender in &senders {
+        for sender in &*senders {
             sender.check(&mut target, &mut processes, case);
         }
         for round in 0..rounds {
             for turn in 0..senders.len() {
                 let sender = &mut senders[(round + turn) % 3];
                 let took = sender.run(&mut processes);
-                sender.times.push(took);
+                sender.times[index].push(took);
             }
-        }
-        report(case, &senders);
-        for sender in &mut senders {
-            sender.times.clear();
         }
     }
 }
@@ -145,7 +144,8 @@ struct Sender {
     name: String,
     process: usize,
     which: String,
-    times: Vec<f64>,
+    /// In ms, by case.
+    times: [Vec<f64>; CASES.len()],
 }
 
 impl Sender {
@@ -154,7 +154,7 @@ impl Sender {
             name: name.to_owned(),
             process,
             which: which.to_owned(),
-            times: Vec::new(),
+            times: Default::default(),
         }
     }
 
@@ -197,24 +197,34 @@ fn median(mut values: Vec<f64>) -> f64 {
     }
 }
 
-fn report(case: Case, senders: &[Sender]) {
-    let ratio = |one: &Sender, to: &Sender| {
-        let pairs = one.times.iter().zip(&to.times);
-        format!("{:.3}", median(pairs.map(|(one, to)| one / to).collect()))
-    };
-    for (at, sender) in senders.iter().enumerate() {
-        let name = format!("{} x {} KiB", case.count, case.len >> 10);
-        let least = sender.times.iter().copied().fold(f64::INFINITY, f64::min);
-        let to_wheel = ratio(sender, &senders[0]);
-        let to_bare = if sender.which == "ours" {
-            ratio(sender, &senders[at - 1])
-        } else {
-            String::new()
+fn report(target: &str, senders: &[Sender; 3]) {
+    println!(
+        "\n{:>15} {:>17} {:>9} {:>9} {:>9} {:>9}",
+        format!("to the {target}"),
+        "sender",
+        "median",
+        "minimum",
+        "to wheel",
+        "to bare"
+    );
+    for (index, case) in CASES.into_iter().enumerate() {
+        let ratio = |one: &Sender, to: &Sender| {
+            let pairs = one.times[index].iter().zip(&to.times[index]);
+            format!("{:.3}", median(pairs.map(|(one, to)| one / to).collect()))
         };
-        println!(
-            "{name:>15} {:>17} {:>9.1} {least:>9.1} {to_wheel:>9} {to_bare:>9}",
-            sender.name,
-            median(sender.times.clone()),
-        );
+        let [wheel, bare, _] = senders;
+        for sender in senders {
+            let times = &sender.times[index];
+            let name = format!("{} x {} KiB", case.count, case.len >> 10);
+            let (middle, least) = (
+                median(times.clone()),
+                times.iter().copied().fold(f64::INFINITY, f64::min),
+            );
+            let (to_wheel, to_bare) = (ratio(sender, wheel), ratio(sender, bare));
+            println!(
+                "{name:>15} {:>17} {middle:>9.1} {least:>9.1} {to_wheel:>9} {to_bare:>9}",
+                sender.name
+            );
+        }
     }
 }
