@@ -10,6 +10,10 @@
 //! arrive at a living peer for a moment: its owner waits for its own side of
 //! the protocol before it uses the destination again.
 //!
+//! Over TCP the library makes a connection for every descriptor, unless
+//! `MC_TCP_ENABLE_CONNECTION_POOL=1` is in the environment: descriptors of 4 KiB
+//! then took 30 us instead of 76 (`benches/official`).
+//!
 //! With the transport that copies between devices of one machine
 //! (`MC_INTRANODE_NVLINK`), the library ties copies to a stream of the thread
 //! that submits: that thread has to live until every task has ended.

@@ -11,8 +11,9 @@
 //! official C library: the ways of two versions differ, and only with a target of
 //! its own version is a sender at its best. A sender is a process too: the wheel
 //! with Python, the official C library, the packaged one; a library whose variable
-//! is not set is left out. All write the same descriptors to the same places, in
-//! calls of 1,024 at most:
+//! is not set is left out. Native processes keep their TCP connections
+//! (`MC_TCP_ENABLE_CONNECTION_POOL=1`), unless that is set otherwise. All write
+//! the same descriptors to the same places, in calls of 1,024 at most:
 //! - `wheel`: `batch_transfer_sync_write`, its lists made before;
 //! - `bare`: the library's C calls, submit and poll each task to its end, or its
 //!   blocking write;
@@ -49,6 +50,10 @@ use child::Peer;
 
 const SESSIONS: usize = 5;
 const ROUNDS: usize = 7;
+
+/// Keeps connections. Without it the official C library makes one for every
+/// descriptor, which takes it twice as long as the wheel; the wheel keeps them.
+const POOL: &str = "MC_TCP_ENABLE_CONNECTION_POOL";
 
 fn main() {
     let words: Vec<String> = env::args()
@@ -109,6 +114,9 @@ fn wheel(arguments: &[&str]) -> Command {
 fn native(arguments: &[&str]) -> Command {
     let mut command = Command::new(env::current_exe().unwrap());
     command.args(arguments).env("MC_FORCE_TCP", "1");
+    if env::var_os(POOL).is_none() {
+        command.env(POOL, "1");
+    }
     command
 }
 
