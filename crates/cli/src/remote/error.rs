@@ -167,7 +167,7 @@ pub enum RemoteError {
     #[error("the engine did not release the memory")]
     Release(#[from] ReleaseError),
     /// A submission was not taken.
-    #[error("the engine did not take descriptor {first} and those behind it, after {} of {}", moved.descriptors(), moved.bytes())]
+    #[error("the engine did not take descriptor {first} and those behind it, after {} descriptors of {} bytes", moved.descriptors(), moved.bytes())]
     NotTaken {
         /// The first that was not.
         first: u64,
